@@ -117,12 +117,12 @@ INTEGRATION := go test $(INTEGRATION_ARGS)
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-# The tests mostly wait: four run at the same time. make chaos runs TestChaos and
+# The tests mostly wait: three run at the same time. make chaos runs TestChaos and
 # TestChaosOfRestarts, make scale TestScale, make attack TestAttackClocks, make faults
 # TestEtcdCampaign.
 integration: bin/rdzv
 	$(GOTESTSUM) --format testname --jsonfile bin/integration.json -- $(INTEGRATION_ARGS) $(ALL) \
-		-parallel 4 -timeout $(LIMIT) -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
+		-parallel 3 -timeout $(LIMIT) -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
 
 # By default a test with several cases runs each under one launcher, so that each launcher has some.
 LIMIT ?= 40m

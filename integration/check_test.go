@@ -221,7 +221,8 @@ func (p *clusterPlace) checkTable(launcher string) {
 func (p *clusterPlace) checkJSON(launcher string) {
 	job := p.launch(launcher, *rdzvBin, "check", "--json", "--", "true")
 	job.checkCode(0)
-	lines, _ := job.output() // of stderr too
+	lines, _ := job.output() // of stderr too, which srun may print in between
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "rdzv: ") })
 	first, last := slices.Index(lines, "{"), slices.Index(lines, "}")
 	if first < 0 || last < first {
 		p.t.Fatalf("no JSON object in %q", lines)

@@ -55,9 +55,9 @@ func TestConcurrentStarts(t *testing.T) {
 		return append([]string{"sh", "-c", loop, strconv.Itoa(starts)}, exec...)
 	}
 	jobs := []*process{
-		p.startWith(ownSession(p, "one"), append(mpirunCommand(2), repeat(40)...)...),
-		p.startWith(ownSession(p, "two"), append(mpirunCommand(2), repeat(40)...)...),
-		p.start(repeat(80)...),
+		p.startWith(ownSession(p, "one"), append(mpirunCommand(2), repeat(20)...)...),
+		p.startWith(ownSession(p, "two"), append(mpirunCommand(2), repeat(20)...)...),
+		p.start(repeat(40)...),
 	}
 	checkCodes(0, jobs...)
 	dir := filepath.Join(p.root, "tmp", fmt.Sprintf("rdzv-%d", os.Geteuid()))

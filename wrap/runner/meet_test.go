@@ -50,7 +50,7 @@ func TestAddressOfOthers(t *testing.T) {
 		cmd.Env = append(os.Environ(), roleEnv+"="+printsAddress)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Skipf("%q: %v: %s", command, err, out)
+			t.Skipf("only root can create namespaces here: %q: %v: %s", command, err, out)
 		}
 		return strings.TrimSpace(string(out))
 	}
