@@ -90,8 +90,8 @@ func (s *state) ignoresTerm() bool {
 	return sets.Ignored.Has(syscall.SIGTERM)
 }
 
-// diesOf reports whether signal, whose default action is to end a process, ends the worker. A signal
-// that it blocks it may wait for. But a worker that is about to fork blocks all signals for a
+// diesOf reports whether signal, whose default action is to end a process, ends the worker, which
+// may wait for one that it blocks. But a worker that is about to fork blocks all signals for a
 // moment, also those that nobody waits for: then diesOf looks again, for 20 ms at most.
 func (s *state) diesOf(signal syscall.Signal) bool {
 	for range 20 {
