@@ -101,8 +101,9 @@ unit:
 	CGO_ENABLED=$(if $(CMD_RACE),1,0) $(GOTESTSUM) --format pkgname --jsonfile bin/unit-cmd.json -- \
 		$(CMD_RACE) ./cmd/rdzv & cmd=$$!; \
 	CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
-		$$race -p 3 -parallel 4 $(LONG_TESTS) $$(go list ./... | grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | \
-			grep -v '/integration\(/\|$$\)'); code=$$?; \
+		$$race -p 3 -parallel 4 $(LONG_TESTS) $$(go list ./... | \
+			grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | grep -v '/integration\(/\|$$\)'); \
+	code=$$?; \
 	wait $$cmd && exit $$code
 	@go -C tools tool gotestsum --format pkgname -- ./release
 	go -C tools/kubernetes test -count=1 .

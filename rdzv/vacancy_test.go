@@ -115,7 +115,9 @@ func TestNewcomerTakesTheSeatOfALostAgent(t *testing.T) {
 					for i, w := range j.worlds(sessions) {
 						replaced := []Replaced{{Ranks: "1", Host: host, Lost: from}}
 						if w.Attempt != attempt || !reflect.DeepEqual(w.Seat, first[i].Seat) ||
-							!reflect.DeepEqual(w.Replaced, replaced) || w.Layout[1] != (NodeRanks{Host: host, Ranks: "1"}) || !w.Began.Equal(first[i].Began) {
+							!reflect.DeepEqual(w.Replaced, replaced) ||
+							w.Layout[1] != (NodeRanks{Host: host, Ranks: "1"}) ||
+							!w.Began.Equal(first[i].Began) {
 							t.Errorf("agent %d: world %+v", i, w)
 						}
 					}

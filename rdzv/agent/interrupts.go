@@ -191,7 +191,7 @@ func (in *interrupts) lose(gone error, final bool) {
 // loseSession writes to the store what has died.
 func (in *interrupts) loseSession() {
 	s, why, final := in.session, in.gone.Error(), in.final
-	in.write(func(ctx context.Context) { s.ReportLoss(ctx, why, final) })
+	in.write(func(ctx context.Context) { _ = s.ReportLoss(ctx, why, final) })
 }
 
 // stopJob ends the job because its user has asked this agent for it; by says how, for all nodes. It
