@@ -145,8 +145,12 @@ func TestStopNotDelivered(t *testing.T) {
 			if row.received {
 				grace = 200 * time.Millisecond
 			}
-			r := begin(t, Tree{Workers: []Worker{w}, Grace: grace})
+			started := make(chan struct{}) // what is started later receives SIGTERM at once
+			r := begin(t, Tree{
+				Workers: []Worker{w}, Grace: grace, Started: func(int, int) { close(started) },
+			})
 			l.want("ready")
+			<-started
 			stopped := time.Now()
 			r.cancel(&Stop{Delivered: row.delivered})
 			if e := r.one(); e.Signal != row.signal || !e.Stopped {
