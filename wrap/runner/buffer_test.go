@@ -3,9 +3,11 @@ package runner
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // buffer has what has been written to a pipe.
@@ -44,10 +46,17 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-// want waits until the text contains what.
-func (b *buffer) want(what string) {
+// want waits until the text contains each of lines, in any order.
+func (b *buffer) want(lines ...string) {
 	b.t.Helper()
-	eventually(b.t, "the output contains "+what, func() bool {
-		return strings.Contains(b.String(), what)
-	})
+	for late := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
+		text := b.String()
+		missing := slices.IndexFunc(lines, func(l string) bool { return !strings.Contains(text, l) })
+		if missing < 0 {
+			return
+		}
+		if time.Now().After(late) {
+			b.t.Fatalf("timed out waiting until the output contains %q: %q", lines[missing], text)
+		}
+	}
 }
