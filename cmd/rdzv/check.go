@@ -46,11 +46,10 @@ type checkFlags struct {
 	options *options.Options
 	json    bool
 	deep    bool
-	timeout time.Duration
 }
 
 func newCheckFlags() *checkFlags {
-	f := &checkFlags{options: options.New(), timeout: time.Minute}
+	f := &checkFlags{options: options.New()}
 	*f.options.JoinTimeout() = 2 * time.Minute
 	return f
 }
@@ -64,9 +63,7 @@ func (f *checkFlags) groups() []flags.Group {
 	return []flags.Group{
 		{Rows: []flags.Row{
 			flags.Flag("--json", "print the report as one JSON object", &f.json),
-			flags.Flag("--deep", "also import torch on each node", &f.deep),
-			flags.Flag("--check-timeout D", "time limit of --deep, and of the command of --health-cmd, "+
-				"which has to exit with 0 on each node (1m)", &f.timeout),
+			flags.Flag("--deep", "also import torch on each node, for at most --health-timeout", &f.deep),
 		}},
 		{
 			Title: "The flags of exec work here too, with a --join-timeout of 2m by default",
@@ -120,9 +117,9 @@ func (c *checking) plan(args []string) (*agent.Local, error) {
 	config := o.Config(a.process())
 	config.Check = &agent.Check{
 		Report: func(r check.Report) { c.code = c.print(r) },
-		Deep:   c.flags.deep, Health: config.HealthCmd, Limit: c.flags.timeout,
+		Deep:   c.flags.deep,
 	}
-	config.Program, config.Problems, config.HealthCmd = program, problems, ""
+	config.Program, config.Problems = program, problems
 	config.Events = c.event
 	config.StoreFailed = func(err error) { os.Exit(c.codeOf(agent.Result{}, err)) }
 	local, err := agent.Plan(config)

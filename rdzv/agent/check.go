@@ -27,13 +27,13 @@ func (c *checking) inspect(ctx context.Context) {
 	if c.Check == nil {
 		return
 	}
-	l, all := c.local, c.local.layout()
+	l, config, all := c.local, c.local.Config, c.local.layout()
 	node := nodecheck.Node{
 		Setup: &l.setup, CPUs: l.CPUs.Count, OneHost: l.Agents == 1 || all.OnOneHost(),
 		First: all.FirstOfNode(),
 	}
 	c.found = node.Run(ctx, nodecheck.Programs{
-		ImportTorch: c.Deep, Health: c.Health, Limit: c.Limit,
+		ImportTorch: c.Deep, Health: config.HealthCmd, Limit: config.HealthTimeout,
 	})
 }
 

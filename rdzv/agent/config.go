@@ -218,11 +218,8 @@ type Check struct {
 	// Report gets the report on all nodes, on the agent that hosts the store, before the other
 	// agents end. It is not called if the job ended before the agents have met.
 	Report func(check.Report)
-	// Deep also imports torch, and Health is a command of /bin/sh that also has to succeed, on each
-	// node and for at most Limit each. Limit is required with them.
-	Deep   bool
-	Health string
-	Limit  time.Duration
+	// Deep also imports torch on each node, within HealthTimeout.
+	Deep bool
 }
 
 // Task is one of the launcher's tasks of this node, other than the one whose process this agent is.
