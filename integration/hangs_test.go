@@ -75,7 +75,7 @@ var hangCases = []hangCase{
 	{"loop", "", `rank 2 on node2 is behind; it is not at the same place as all others`},
 	{"stop", "", `rank 2 on node2 is behind; it is stopped by a signal`},
 	{"files", "stale", `rank 2 on node2 is behind; it hangs in the kernel: opening a file .*uninterruptible`},
-	{"vfork", "", `rank 2 on node2 is behind; it hangs in the kernel: .*uninterruptible`},
+	{"vfork", "", `rank 2 on node2 is behind; it hangs in the kernel: starting a process .*uninterruptible`},
 	{"loader", "", `rank 2 on node2 is behind; it is not at the same place as all others`},
 	{"groups", "", `which rank is behind is not known: all are at the same place`},
 	{"compute", "", `which rank is behind is not known: all are at the same place`},

@@ -59,6 +59,9 @@ func callOf(number int) call {
 		{unix.SYS_EPOLL_PWAIT, "epoll_pwait", "waiting for events", "on", epollDescriptor},
 		{unix.SYS_WAIT4, "wait4", "waiting for a child process", "", nothing},
 		{unix.SYS_WAITID, "waitid", "waiting for a child process", "", nothing},
+		// They return when the child executes its program, which may hang.
+		{unix.SYS_CLONE, "clone", "starting a process", "", nothing},
+		{unix.SYS_CLONE3, "clone3", "starting a process", "", nothing},
 		{unix.SYS_IOCTL, "ioctl", "calling the driver", "of", descriptor},
 		{unix.SYS_RT_SIGTIMEDWAIT, "rt_sigtimedwait", "waiting for a signal", "", nothing},
 		{unix.SYS_RT_SIGSUSPEND, "rt_sigsuspend", "waiting for a signal", "", nothing},

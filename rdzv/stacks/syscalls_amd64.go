@@ -10,6 +10,7 @@ func oldCall(number int) call {
 		{unix.SYS_SELECT, "select", "waiting for events", "", nothing},
 		{unix.SYS_EPOLL_WAIT, "epoll_wait", "waiting for events", "on", epollDescriptor},
 		{unix.SYS_PAUSE, "pause", "waiting for a signal", "", nothing},
+		{unix.SYS_VFORK, "vfork", "starting a process", "", nothing},
 		{unix.SYS_OPEN, "open", "opening a file", "", nothing},
 		{unix.SYS_STAT, "stat", "looking for a file", "", nothing},
 		{unix.SYS_LSTAT, "lstat", "looking for a file", "", nothing},
