@@ -62,7 +62,7 @@ func startRestartClusters(t *testing.T, stores bool) chan restartCluster {
 	t.Helper()
 	var programs []string
 	if stores {
-		programs = []string{distributionEtcd(t), moduleEtcd(t)}
+		programs = []string{distributionEtcd(t), moduleEtcd.path(t)}
 	}
 	clusters := make(chan restartCluster, *atOnce)
 	for i := range *atOnce {

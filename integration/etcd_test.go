@@ -59,16 +59,6 @@ func distributionEtcd(t *testing.T) string {
 	return path
 }
 
-// moduleEtcd builds the etcd whose client rdzv has.
-func moduleEtcd(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "etcd")
-	if err := build(path, "./testbed/etcd"); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // startEtcd starts a cluster, and hosts for agents, until the test ends.
 func startEtcd(t *testing.T, agentHosts int, options etcdOptions) *etcd {
 	t.Helper()

@@ -36,7 +36,7 @@ func TestEtcdCampaign(t *testing.T) {
 	for _, version := range []struct {
 		name    string
 		program func(*testing.T) string
-	}{{"distribution", distributionEtcd}, {"module", moduleEtcd}} {
+	}{{"distribution", distributionEtcd}, {"module", moduleEtcd.path}} {
 		t.Run(version.name, func(t *testing.T) { c.run(t, version.program(t)) })
 	}
 }

@@ -23,7 +23,7 @@ func TestEtcdFaults(t *testing.T) {
 			testEtcdFaults(t, users)
 		}},
 		{"module", func(t *testing.T) {
-			users.program = moduleEtcd(t)
+			users.program = moduleEtcd.path(t)
 			testEtcdFaults(t, users)
 		}},
 	})

@@ -15,7 +15,7 @@ func TestFrozenEtcdLeader(t *testing.T) {
 	t.Parallel()
 	runConcurrently(t, []scenario{
 		{"distribution", func(t *testing.T) { testFrozenEtcdLeader(t, distributionEtcd(t)) }},
-		{"module", func(t *testing.T) { testFrozenEtcdLeader(t, moduleEtcd(t)) }},
+		{"module", func(t *testing.T) { testFrozenEtcdLeader(t, moduleEtcd.path(t)) }},
 	})
 }
 

@@ -53,10 +53,10 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "built")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		err = prepare(dir)
+	var err error
+	if builtDir, err = os.MkdirTemp("", "built"); err == nil {
+		defer os.RemoveAll(builtDir)
+		err = prepare()
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "integration: %v\n", err)
@@ -65,8 +65,8 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// prepare finds what the tests need, and builds rdzv in dir if no path of it is given.
-func prepare(dir string) (err error) {
+// prepare finds what the tests need, and builds rdzv if no path of it is given.
+func prepare() (err error) {
 	if self, err = os.Executable(); err != nil {
 		return err
 	}
@@ -95,17 +95,8 @@ func prepare(dir string) (err error) {
 		*rdzvBin, err = filepath.Abs(*rdzvBin)
 		return err
 	}
-	*rdzvBin = filepath.Join(dir, "rdzv")
+	*rdzvBin = filepath.Join(builtDir, "rdzv")
 	return build(*rdzvBin, "../cmd/rdzv")
-}
-
-// build builds a program as make does, with further flags.
-func build(path, program string, flags ...string) error {
-	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", path}, flags...)
-	cmd := exec.Command("go", append(args, program)...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	cmd.Stderr = os.Stderr
-	return cmd.Run()
 }
 
 func outputOf(program string, args ...string) (string, error) {

@@ -7,16 +7,6 @@ import (
 	"testing"
 )
 
-// otherVersion builds a program whose protocol has another version.
-func otherVersion(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "rdzv")
-	if err := build(path, "rdzv/cmd/rdzv", "-tags", "rdzv_other_protocol"); err != nil {
-		t.Fatalf("cannot build rdzv with another version: %v", err)
-	}
-	return path
-}
-
 const (
 	versionHint = "rdzv: hint: use the same release of rdzv on all nodes: rdzv version prints it"
 	olderHas    = "has another version of rdzv (protocol 3; this one has protocol 4)"
@@ -27,7 +17,7 @@ const (
 // versions, says what to do, and none starts a worker.
 func TestOtherVersion(t *testing.T) {
 	t.Parallel()
-	c, newer := newCluster(t, 2), otherVersion(t)
+	c, newer := newCluster(t, 2), otherVersion.path(t)
 	c.startSlurm(1, 2)
 	soon := []string{"--join-timeout", "8s"}
 	two := append(slices.Clone(soon), "--nodes", "2")
@@ -102,7 +92,7 @@ func (p *clusterPlace) checkVersions(older, newer *process) {
 // In an etcd cluster the later agent finds the run of the others, and tells them.
 func TestOtherVersionInEtcd(t *testing.T) {
 	t.Parallel()
-	e, newer := startEtcd(t, 2, etcdOptions{program: distributionEtcd(t)}), otherVersion(t)
+	e, newer := startEtcd(t, 2, etcdOptions{program: distributionEtcd(t)}), otherVersion.path(t)
 	p := e.newPlace(t)
 	first, second := e.agentHosts[0], e.agentHosts[1]
 	flags := append(e.flags(), "--nodes", "2", "--job", "mixed", "--join-timeout", "20s")
