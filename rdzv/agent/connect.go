@@ -132,8 +132,8 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 	}
 	return rdzv.LeaderConfig{
 		Job: l.Job, Tasks: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
-		Unattended: !l.Placement.Launcher.Reports(), Refused: c.refusals.byToken,
-		OtherVersion: c.refusals.byVersion,
+		Unattended: !l.Placement.Launcher.Reports(), Refused: c.refusals.ByToken,
+		OtherVersion: c.refusals.ByVersion,
 		MinTasks:     l.Config.MinNodes, LastCall: l.Config.LastCall,
 		SettleTimeout: l.Config.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
 		Waiting: func(r rdzv.Roster, waited time.Duration) {

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -19,6 +18,7 @@ import (
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/refusals"
 	"rdzv/rdzv/agent/internal/storehost"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/secret"
@@ -42,7 +42,7 @@ type connection struct {
 	noDir    error                         // why there is none; only the host of the store requires it
 	silent   atomic.Bool                   // the store's host was silent, so that the connection broke
 
-	refusals refusals
+	refusals refusals.List
 }
 
 func (c *connection) hosting() bool { return c.hosted != nil }
@@ -103,42 +103,6 @@ func (c *connection) key() *secret.Key {
 		c.own = &key
 	}
 	return c.own
-}
-
-// refusals are agents that cannot join because of their token or version.
-type refusals struct {
-	mu               sync.Mutex
-	tokens, versions []string
-}
-
-// note notes one of them.
-func (r *refusals) note(n meet.Notice) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch other := n.(type) {
-	case meet.DifferentToken:
-		if !other.Hosting {
-			r.tokens = append(r.tokens, other.Agent())
-		}
-	case meet.DifferentVersion:
-		if !other.Hosting {
-			r.versions = append(r.versions, other.Agent())
-		}
-	}
-}
-
-// byToken are those that cannot join because of their tokens.
-func (r *refusals) byToken() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.tokens)
-}
-
-// byVersion are those that cannot join because of their version.
-func (r *refusals) byVersion() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.versions)
 }
 
 // dialEtcd makes a client of an existing cluster. The address of this node, which may become
@@ -320,7 +284,7 @@ func (c *connection) meetConfig() meet.Config {
 		},
 		NextReport: nextSearchReport(l),
 		Notify: func(n meet.Notice) {
-			c.refusals.note(n)
+			c.refusals.Note(n)
 			c.events.send(noticed(n, a.ShowJoinLine, l.token().Place()))
 		},
 	}
