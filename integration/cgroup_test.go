@@ -3,7 +3,6 @@ package integration
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -25,10 +24,14 @@ func memoryGroup(t *testing.T, limit int) string {
 	}
 	proctest.RunAsRoot(t, "sh", "-c", script, group, strconv.Itoa(limit), strconv.Itoa(os.Geteuid()))
 	t.Cleanup(func() {
-		removed := func() bool { return exec.Command("rmdir", group).Run() == nil }
-		if !eventually(20*time.Second, removed) {
-			proctest.RunAsRoot(t, "rmdir", group)
+		empty := func() bool {
+			list, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+			return err == nil && len(list) == 0
 		}
+		if !eventually(20*time.Second, empty) {
+			t.Errorf("processes are left in %s", group)
+		}
+		proctest.RunAsRoot(t, "rmdir", group)
 	})
 	return group
 }
