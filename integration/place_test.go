@@ -198,17 +198,17 @@ func orphanedKeepers() []int {
 }
 
 // eventually calls the condition again and again until it is true. It returns false if that takes
-// longer than the limit.
+// longer than the limit. In between it waits for as long as the condition has taken: some start
+// processes, and many read all of /proc.
 func eventually(limit time.Duration, condition func() bool) bool {
 	deadline := time.After(limit)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
 	for {
+		began := time.Now()
 		if condition() {
 			return true
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(min(max(time.Since(began), 10*time.Millisecond), 200*time.Millisecond)):
 		case <-deadline:
 			return condition()
 		}
