@@ -2,6 +2,7 @@ package integration
 
 import (
 	"flag"
+	"hash/fnv"
 	"slices"
 	"testing"
 )
@@ -58,6 +59,24 @@ func underLaunchers(of string, test func(t *testing.T, l launcher)) (all []varia
 		}}})
 	}
 	return all
+}
+
+// forEachJobLauncher runs a scenario under each launcher, alternating between one host and two:
+// without -all under two of them, which depend on the test's name.
+func forEachJobLauncher(t *testing.T, run func(t *testing.T, launcher string, hosts int)) {
+	name := fnv.New32a()
+	_, _ = name.Write([]byte(t.Name()))
+	first := int(name.Sum32()>>8) % 2
+	var scenarios []scenario
+	for i, launcher := range jobLaunchers {
+		if !*wholeMatrix && i/2 != first {
+			continue
+		}
+		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) {
+			run(t, launcher, 1+i%2)
+		}})
+	}
+	runConcurrently(t, scenarios)
 }
 
 // Whatever the cases and launchers are: each case and each launcher is selected, a case only once

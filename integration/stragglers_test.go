@@ -1,30 +1,11 @@
 package integration
 
 import (
-	"hash/fnv"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
-
-// forEachJobLauncher runs a scenario under each launcher, alternating between one host and two:
-// without -all under two of them, which depend on the test's name.
-func forEachJobLauncher(t *testing.T, run func(t *testing.T, launcher string, hosts int)) {
-	name := fnv.New32a()
-	_, _ = name.Write([]byte(t.Name()))
-	first := int(name.Sum32() >> 8 % 2)
-	var scenarios []scenario
-	for i, launcher := range jobLaunchers {
-		if !*wholeMatrix && i/2 != first {
-			continue
-		}
-		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) {
-			run(t, launcher, 1+i%2)
-		}})
-	}
-	runConcurrently(t, scenarios)
-}
 
 // One rank succeeds while others hang: after 10 s the others are named, with their hosts, and
 // continue.

@@ -218,7 +218,7 @@ type Check struct {
 	// Report gets the report on all nodes, on the agent that hosts the store, before the other
 	// agents end. It is not called if the job ended before the agents have met.
 	Report func(check.Report)
-	// Deep also imports torch on each node, within HealthTimeout.
+	// Deep also imports torch on each node, within HealthTimeout. HealthCmd is run in any case.
 	Deep bool
 }
 
