@@ -15,7 +15,8 @@ import (
 func TestChildCallsOnlySystemCalls(t *testing.T) {
 	functions := compile(t)
 	const kernel = "syscall.RawSyscall6"
-	checked := map[string]bool{kernel: true}
+	own := reflect.TypeFor[holder]().PkgPath()
+	checked := map[string]bool{kernel: true, own + ".vfork": true}
 	var check func(name, caller string)
 	check = func(name, caller string) {
 		if checked[name] {
@@ -31,7 +32,10 @@ func TestChildCallsOnlySystemCalls(t *testing.T) {
 			check(called, name)
 		}
 	}
-	check(reflect.TypeFor[holder]().PkgPath()+".(*holder).clone", "the agent")
+	check(own+".(*holder).clone", "the agent")
+	if !checked[own+".(*starter).become"] {
+		t.Error("the start of workers has not been checked")
+	}
 	if len(checked) < 20 {
 		t.Errorf("checked only %v", checked)
 	}

@@ -9,11 +9,11 @@ import (
 
 // starter starts workers.
 type starter struct {
-	holder  uintptr  // its pid
-	mask    uint64   // the signals that workers block
-	files   limit    // the open-file limit of workers; zero leaves it as it is
-	null    uintptr  // /dev/null
-	errno   *uintptr // why a child has not become a worker; shared with it
+	holder  uintptr       // its pid
+	mask    uint64        // the signals that workers block
+	files   limit         // the open-file limit of workers; zero leaves it as it is
+	null    uintptr       // /dev/null
+	errno   syscall.Errno // why a child has not become a worker; the child sets it
 	buffer  *buffer
 	streams []uintptr // descriptors, which only the start of workers needs
 	text    span      // as these addresses
@@ -30,19 +30,36 @@ type limit struct{ soft, hard uint64 }
 //go:norace
 //go:nocheckptr
 func (s *starter) start(p *program) (pid uintptr, errno syscall.Errno) {
-	*s.errno = 0
-	pid, errno = sys(syscall.SYS_CLONE, syscall.CLONE_VFORK|uintptr(syscall.SIGCHLD), 0, 0, 0)
-	if errno == 0 && pid == 0 {
-		*s.errno = uintptr(s.become(p))
-		sys(syscall.SYS_EXIT_GROUP, 127, 0, 0, 0)
-	}
+	s.errno = 0
+	pid, errno = s.fork(p)
 	if errno == 0 {
-		errno = syscall.Errno(*s.errno)
+		errno = s.errno
 	}
 	if s.left--; s.left == 0 {
 		s.release()
 	}
 	return pid, errno
+}
+
+// vfork is vfork(2). It is in assembly because its return address may not be on the stack.
+func vfork() (pid, errno uintptr)
+
+// fork makes the child, which has the memory and the stack of the holder until exec: to copy the
+// memory takes five times as long. Therefore neither of them may go on in this function when it is
+// both the child and the holder: the child stays, and the holder returns.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (s *starter) fork(p *program) (pid uintptr, errno syscall.Errno) {
+	child, failed := vfork()
+	if child != 0 || failed != 0 {
+		return child, syscall.Errno(failed)
+	}
+	s.errno = s.become(p)
+	sys(syscall.SYS_EXIT_GROUP, 127, 0, 0, 0)
+	return 0, 0
 }
 
 // become makes this process, a child of the holder, a worker. It returns only if that fails.

@@ -52,7 +52,7 @@ func (p *preparation) size() uintptr {
 func (p *preparation) connect() {
 	h := p.holder
 	h.workers.channel = &h.channel
-	h.starter.errno, h.starter.buffer = &p.shared.errno, &h.buffer
+	h.starter.buffer = &h.buffer
 	h.watch.shared, h.watch.workers, h.watch.buffer = p.shared, &h.workers, &h.buffer
 	h.lease.shared, h.lease.workers, h.lease.until = p.shared, &h.workers, &p.shared.LeaseUntil
 	if p.config.Until != nil {

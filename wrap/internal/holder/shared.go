@@ -11,7 +11,6 @@ type Shared struct {
 	LeaseGrace int64 // how long after SIGTERM they may run then, in ns
 	Held       int64 // 1: it is over, and the agent has stopped the tree
 	FrozenFor  int64 // how long the agent may be stopped while workers run, in ns; 0 is for ever
-	errno      uintptr
 }
 
 // Chunk is what an agent has read of the output of a worker and may not have written to its log. A
