@@ -112,7 +112,7 @@ func (a *attempt) takeWorld(t *turn, w World) {
 	a.outcomes.takeEarly(t.now)
 	for _, m := range a.members.all {
 		if m.lost {
-			a.losses.loseRunning(t, m, a.keys, &a.end)
+			a.losses.loseRunning(t, m, &a.end, a.leave.unsettled(m.ID, a.keys))
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (a *attempt) lose(t *turn, id string, m *member) {
 		a.members.pending--
 	case early && a.gather.lose(t, m, a.number):
 	default:
-		a.losses.loseRunning(t, m, a.keys, &a.end)
+		a.losses.loseRunning(t, m, &a.end, a.leave.unsettled(m.ID, a.keys))
 	}
 }
 

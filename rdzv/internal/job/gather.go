@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -27,7 +28,8 @@ type gathering struct {
 	called       bool          // the last call is over
 	waited       time.Duration // between begin and the next notice that agents are missing
 	joinDeadline time.Time     // the earliest of all members; zero if none has one
-	timedOut     bool          // that has passed
+	otherWait    time.Time     // the same of agents without a place, while there are no members
+	timedOut     bool          // that has passed, and not all were here
 	startAt      time.Time     // not before this are the workers started
 }
 
@@ -59,12 +61,14 @@ func (g *gathering) admit(t *turn, id string, value any) {
 	switch {
 	case elastic && (g.phase.complete || gone || tooMany()):
 		g.late.add(m)
+		limitWait(t.now, m, &g.otherWait)
 	case known != nil:
 		g.members.join(known, m)
 		g.joined(t, m)
 	case g.phase.later && !elastic:
 		if !g.takeVacantSeat(t, m) {
 			g.members.unseated = append(g.members.unseated, m)
+			limitWait(t.now, m, &g.otherWait)
 		}
 	default:
 		known = &member{Member: m, here: true, lost: gone}
@@ -103,11 +107,20 @@ func (g *gathering) takeVacantSeat(t *turn, m Member) bool {
 func (g *gathering) joined(t *turn, m Member) {
 	g.countLastCall(t.now)
 	g.outcomes.takeEarly(t.now)
-	deadline := t.now.Add(m.JoinWithin)
-	if m.JoinWithin > 0 && (g.joinDeadline.IsZero() || deadline.Before(g.joinDeadline)) {
-		g.joinDeadline = deadline
+	limitWait(t.now, m, &g.joinDeadline)
+}
+
+// limitWait makes a time not later than when an agent stops waiting that has just come.
+func limitWait(now time.Time, m Member, earliest *time.Time) {
+	deadline := now.Add(m.JoinWithin)
+	if m.JoinWithin > 0 && (earliest.IsZero() || deadline.Before(*earliest)) {
+		*earliest = deadline
 	}
 }
+
+// deadline is when the attempt ends if not all are here; zero is never. All members may be lost
+// when another agent comes, which cannot take their place alone.
+func (g *gathering) deadline() time.Time { return cmp.Or(g.joinDeadline, g.otherWait) }
 
 // countLastCall starts the last call when enough agents of the first attempt of an elastic job have
 // joined, and stops it when too few of them are left.
@@ -202,9 +215,7 @@ func (g *gathering) wake(at *earliest, clear *overlap) {
 	if !g.called {
 		at.add(g.lastCall)
 	}
-	if !g.timedOut {
-		at.add(g.joinDeadline)
-	}
+	at.add(g.deadline())
 	if g.config.NextWaiting != nil && !g.phase.later {
 		at.add(g.begin.Add(g.waited))
 	}

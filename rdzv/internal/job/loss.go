@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -115,8 +114,8 @@ func (l *losses) irreplaceable(before []*member) *member {
 }
 
 // loseRunning handles the loss of a member that has its seat. That of one that has settled does not
-// end the job.
-func (l *losses) loseRunning(t *turn, m *member, k keys.Attempt, e *ending) {
+// end the job, which unsettled makes sure of.
+func (l *losses) loseRunning(t *turn, m *member, e *ending, unsettled []Cond) {
 	if !m.lost && !m.settled {
 		l.members.pending--
 	}
@@ -128,5 +127,5 @@ func (l *losses) loseRunning(t *turn, m *member, k keys.Attempt, e *ending) {
 		return
 	}
 	m.lostAt = t.now
-	e.want(l.verdict(m), absent(k.Outcomes().Of(m.ID)))
+	e.want(l.verdict(m), unsettled...)
 }

@@ -34,9 +34,7 @@ func (s *outcomes) take(now time.Time, id string, value any) {
 	o, err := read[Outcome](value)
 	switch {
 	case err == nil && o.Withdrawn:
-		if s.end.verdict == nil && !s.agents.gone[id] {
-			s.leave.ask(id)
-		}
+		s.leave.ask(id, s.end)
 	case m == nil:
 		s.early = append(s.early, early{id, value})
 	case m.settled:

@@ -162,6 +162,9 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 		s.loseEarly()
 	}
 	newcomer := func(node int, host string) {
+		if s.hosted && !s.agents[0].member {
+			return // nobody finds the store before its agent has joined
+		}
 		tasks := nodes[node]
 		if !s.launched && s.rng.IntN(4) == 0 {
 			tasks = record.Unplaced(3)

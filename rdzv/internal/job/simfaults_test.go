@@ -32,17 +32,25 @@ var faults = []fault{
 	{"a new leader takes a living agent for lost", "restore.go", []string{
 		"	s.missAbsent(now)\n",
 		"	if all := s.attempt.members.all; len(all) > 0 && !all[0].lost {\n" +
-			"		s.attempt.losses.loseRunning(t, all[0], s.attempt.keys, &s.attempt.end)\n	}\n	s.missAbsent(now)\n"}},
+			"		s.attempt.losses.loseRunning(t, all[0], &s.attempt.end, nil)\n	}\n	s.missAbsent(now)\n"}},
 	{"a new leader does not know the attempt", "state.go", []string{
 		"v.Attempt > s.attempt.number {", "v.Attempt > s.attempt.number && !t.restoring {"}},
 	{"the previous attempt is forgotten before there is a world", "state.go", []string{
 		"a.phase.later && a.phase.world != nil", "a.phase.later && a.phase.complete"}},
-	{"SIGTERM between two attempts is lost", "outcome.go", []string{
-		"if s.end.verdict == nil && !s.agents.gone[id] {", "if s.leave.phase.complete && s.end.verdict == nil {"}},
+	{"SIGTERM between two attempts is lost", "withdraw.go", []string{
+		"	case e.verdict != nil:\n", "	case e.verdict != nil, !l.phase.complete:\n"}},
+	{"the loss of an agent that was to leave is not reported", "withdraw.go", []string{
+		"	if l.requests[id] {\n		return nil\n	}\n", ""}},
+	{"the join timeout counts once", "waiting.go", []string{
+		"	switch { // one of these", "	g.timedOut = true\n	switch { // one of these"}},
+	{"an agent without a place waits for ever", "gather.go", []string{
+		"cmp.Or(g.joinDeadline, g.otherWait)", "cmp.Or(g.joinDeadline)"}},
+	{"an agent that is gone joins late", "late.go", []string{
+		"case full || gone || agreed && isLast:", "case full || agreed && isLast:"}},
 	{"the next world does not wait for the workers of a silent agent", "overlap.go", []string{
 		"wait += c.LostGrace", "wait += 0"}},
 	{"an agent that is lost while its world is published stays", "absorb.go", []string{
-		"if m.lost {\n			a.losses.loseRunning(t, m, a.keys, &a.end)", "if m.lost {\n			m.settled = false"}},
+		"if m.lost {\n			a.losses.loseRunning(t, m, &a.end, a.leave.unsettled(m.ID, a.keys))", "if m.lost {\n			m.settled = false"}},
 	{"an agent that leaves takes its seat with it", "attempt.go", []string{
 		"	m.lost, m.withdrawn = true, true\n	a.remove(id, ", "	m.withdrawn = true\n	a.remove(id, "}},
 	{"a new leader does not know who was lost before", "restore.go", []string{

@@ -48,15 +48,15 @@ func (g *gathering) limit(now time.Time) {
 	if !g.lastCall.IsZero() && !now.Before(g.lastCall) {
 		g.called = true
 	}
-	if g.timedOut || g.joinDeadline.IsZero() || now.Before(g.joinDeadline) {
+	if at := g.deadline(); g.timedOut || at.IsZero() || now.Before(at) {
 		return
 	}
-	g.timedOut = true
-	switch {
+	switch { // one of these may be lost before the world is agreed
 	case g.allHere():
 	case g.config.elastic() && !g.phase.later && g.members.here >= g.config.MinTasks:
 		g.called = true
 	default:
+		g.timedOut = true
 		g.end.want(g.incomplete(now))
 	}
 }

@@ -20,14 +20,36 @@ type leaving struct {
 	phase   *phase
 	losses  *losses
 
-	asked []string // in the order of the store
-	told  string   // the first one, if the decision about it is on its way
+	asked    []string        // in the order of the store
+	told     string          // the first one, if the decision about it is on its way
+	requests map[string]bool // all that have put such an outcome
 }
 
-func (l *leaving) ask(id string) {
-	if !slices.Contains(l.asked, id) {
-		l.asked = append(l.asked, id)
+// ask notes that an agent is to leave. If it is lost, the verdict about that may have waited in
+// vain for that there is no outcome of it.
+func (l *leaving) ask(id string, e *ending) {
+	if l.requests == nil {
+		l.requests = map[string]bool{}
 	}
+	l.requests[id] = true
+	switch m := l.members.byID[id]; {
+	case e.verdict != nil:
+	case !l.agents.gone[id]:
+		if !slices.Contains(l.asked, id) {
+			l.asked = append(l.asked, id)
+		}
+	case m != nil && m.lost && !m.settled && l.phase.world != nil:
+		e.want(l.losses.verdict(m))
+	}
+}
+
+// unsettled is the condition of a verdict about the loss of an agent: that it has not settled. Its
+// outcome does not tell that if it only was to leave.
+func (l *leaving) unsettled(id string, k keys.Attempt) []Cond {
+	if l.requests[id] {
+		return nil
+	}
+	return []Cond{absent(k.Outcomes().Of(id))}
 }
 
 func (l *leaving) remove(id string) {

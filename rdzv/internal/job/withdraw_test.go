@@ -29,7 +29,7 @@ func TestWhoMayLeave(t *testing.T) {
 		}
 		l := leaving{agents: &all, members: m, phase: &p,
 			losses: &losses{config: &c.config, agents: &all, members: m, phase: &p}}
-		l.ask("agent-1")
+		l.ask("agent-1", &ending{})
 		var e ending
 		call := &turn{now: base}
 		l.decide(call, run.Attempt(0), &e)
