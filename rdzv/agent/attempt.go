@@ -13,7 +13,7 @@ import (
 	"rdzv/rdzv/restart"
 )
 
-// attempt is what this agent knows of an attempt, for the events about its end.
+// attempt makes the events about the end of an attempt, or of the job with it.
 type attempt struct {
 	local    *Local
 	conn     *connection
@@ -149,7 +149,8 @@ func (a *attempt) failure(s rdzv.Summary, endings []ending.Ending) *Failure {
 	return f
 }
 
-// lateHint is what to try about a job that not enough agents have joined.
+// lateHint returns a suggestion for a job that not enough agents have joined, "" if none is known.
+// It names agents of this host that run the same command and wait for other numbers of nodes.
 func (a *attempt) lateHint() string {
 	var lines []string
 	for _, n := range a.rejected {

@@ -97,7 +97,8 @@ func (c *checking) report(v *rdzv.Verdict) {
 	c.Report(r)
 }
 
-// checkConfig is what the leader does for agents that check; nil for others.
+// checkConfig lets the leader keep the members for the report, choose which connections are
+// measured, and find those that fail; nil for agents that run workers.
 func (c *connection) checkConfig() *rdzv.CheckConfig {
 	if c.local.Config.Check == nil {
 		return nil

@@ -109,7 +109,7 @@ type Config struct {
 	// does not count. 0 never looks. It needs Tag or LogDir: other output is not read. All agents of a
 	// job should have the same.
 	StallTimeout time.Duration
-	// StallAction is what happens then; "" is StallEnd.
+	// StallAction selects the reaction to a stall; "" is StallEnd. That of rank 0's agent counts.
 	StallAction StallAction
 	// DescribeStall returns the text of the report that is written to LogDir; nil is the JSON form of
 	// the event.
@@ -180,7 +180,7 @@ type Config struct {
 	// NoCapture, as Tag and LogDir.
 	Show string
 
-	// Problems are what the caller has found that keeps the job from running with this agent. All
+	// Problems are reasons found by the caller for which the job cannot run with this agent. All
 	// agents report them, and none starts workers.
 	Problems []rdzv.Problem
 
@@ -205,7 +205,7 @@ type Config struct {
 	Root fs.FS
 }
 
-// StallAction is what happens when the workers of a job have stalled.
+// StallAction selects the reaction to a stall, see Config.StallTimeout.
 type StallAction string
 
 const (
@@ -213,7 +213,7 @@ const (
 	StallStacks StallAction = "stacks" // their stacks are reported, once per stall
 )
 
-// Check is what an agent does that checks the nodes of a job instead of running its workers.
+// Check lets an agent check the nodes of a job instead of running workers, as "rdzv check" does.
 type Check struct {
 	// Report gets the report on all nodes, on the agent that hosts the store, before the other
 	// agents end. It is not called if the job ended before the agents have met.

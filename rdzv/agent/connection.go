@@ -257,7 +257,8 @@ func (c *connection) loadToken() ([]byte, error) {
 	return c.local.token().Load(c.events.tokenCreated, elsewhere)
 }
 
-// meetConfig is what package meet needs to know about this agent.
+// meetConfig describes this agent to package meet: for the meeting, and for the addresses of this
+// node and the names of the launcher's nodes, also if etcd is the store.
 func (c *connection) meetConfig() meet.Config {
 	l, a := c.local, c.local.Config
 	return meet.Config{

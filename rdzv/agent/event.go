@@ -325,7 +325,8 @@ type OutputLost struct {
 	Log    string `json:"log,omitempty"` // the log that has them (`--log-dir`)
 }
 
-// Failure is what is known of the worker that failed first.
+// Failure describes the worker that failed first, see [FailureReported]. Stderr, OOM and Hint are
+// known only to the agent of that worker.
 type Failure struct {
 	Job string `json:"job"` // name of the job
 	// the program and its arguments

@@ -68,7 +68,7 @@ func (all localTasks) examine() {
 	}
 }
 
-// wanted is what this agent's workers need.
+// wanted returns the settings that package setup checks on this node.
 func (l *Local) wanted() setup.Wanted {
 	c := l.Config
 	return setup.Wanted{

@@ -12,7 +12,8 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 )
 
-// withExports is what this agent knows about itself with the exported variables.
+// withExports returns a copy of old whose workers get the exported variables. It looks up the
+// program again, because PATH may be exported; the error says that ctx has ended before that.
 func withExports(
 	ctx context.Context, old *Local, events *reporter, exported []string,
 ) (_ *Local, err error) {

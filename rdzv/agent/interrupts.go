@@ -16,8 +16,9 @@ import (
 	"rdzv/wrap"
 )
 
-// interrupts is what ends the job, or the joining, from outside of it: signals, the end of the
-// caller's context, the death of the launcher, the join timeout.
+// interrupts ends the job, or the joining, for a reason outside of it: a signal, the end of the
+// caller's context, the death of the launcher or of a task, the join timeout, rdzv stop. It also
+// passes signals on to the workers.
 type interrupts struct {
 	joining context.Context // ends if there is to be no job; its cause says why
 	giveUp  context.CancelCauseFunc

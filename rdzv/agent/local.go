@@ -17,7 +17,8 @@ import (
 	"rdzv/rdzv/internal/record"
 )
 
-// Local is what one agent knows before it has met the others.
+// Local is the result of [Plan]: the place, program and devices of one agent, as far as they are
+// known before it has met the others. [Local.Run] runs the agent.
 type Local struct {
 	Config    Config
 	Placement envmap.Placement
@@ -48,7 +49,7 @@ type Local struct {
 	setup   setup.Setup    // what the workers need
 }
 
-// layout is what this agent knows of the others.
+// layout describes the agents that the job is to have. Agents is 0 until place has counted them.
 func (l *Local) layout() *layout.Layout {
 	c, platform := l.Config, l.Placement.Platform
 	if l.Placement.Launcher == envmap.None {
@@ -80,7 +81,8 @@ func (l *Local) FirstOfNode() bool { return l.all().first().layout().FirstOfNode
 // know from the beginning. It may be one of several without a launcher.
 func (l *Local) FirstOfJob() bool { return l.all().first().Placement.Rank <= 0 }
 
-// facts are what the nodes of the job must have in common.
+// facts are published so that the leader can compare the nodes. Variables that may be exported are
+// left out, see package facts.
 func (l *Local) facts() rdzv.Facts {
 	hidden := slices.Concat(l.Exported(), l.exports.Own)
 	own := facts.Of(l.Config.Program, l.setup.Program, l.env, hidden)

@@ -193,7 +193,8 @@ func (m *membership) sessionConfig() rdzv.Config {
 	return c
 }
 
-// describe is what this agent publishes about itself.
+// describe returns the member that this agent publishes, with a new ID. It also holds MASTER_PORT
+// if this agent may run rank 0, and begins to answer other nodes in a check.
 func (m *membership) describe() rdzv.Member {
 	p := m.local.Placement
 	self := rdzv.Member{

@@ -98,7 +98,7 @@ func (o *observed) runs(w *workers) {
 	o.workers = w
 }
 
-// waits is what this agent is waiting for; ok is false if it does not wait.
+// waits is othernodes.Agents.Own: ok is true while this agent looks for others without a launcher.
 func (o *observed) waits() (w othernodes.Waiting, ok bool) {
 	o.mu.Lock()
 	joining := o.phase == status.Joining
@@ -241,7 +241,7 @@ func (o *observed) stop(ctx context.Context, by string) ([]byte, []string, error
 	return value, []string{id}, err
 }
 
-// status is what this agent and its workers are doing.
+// status answers inspect.StatusQuestion. It observes the workers, if any, for inspect.Interval.
 func (o *observed) status(ctx context.Context) status.Agent {
 	o.mu.Lock()
 	w := o.workers

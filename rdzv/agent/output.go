@@ -17,7 +17,8 @@ import (
 	"rdzv/wrap"
 )
 
-// workerOutput is what becomes of the output of this agent's workers in one attempt.
+// workerOutput handles the output of this agent's workers in one attempt: it selects the workers
+// that are shown, opens the logs, knows when each worker has last written, and reports lost output.
 type workerOutput struct {
 	local  *Local
 	events *reporter

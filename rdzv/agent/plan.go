@@ -111,7 +111,7 @@ func (t *Task) config(c Config) Config {
 	return c
 }
 
-// naming is what the job's name depends on.
+// naming has the inputs of the job's name. A name that the user gives comes before the launcher's.
 func (l *Local) naming() layout.Naming {
 	c, p := l.Config, l.Placement
 	return layout.Naming{
@@ -189,7 +189,7 @@ func checkAllocation(l *Local) error {
 	return &UnusedAllocationError{l.Workers, a}
 }
 
-// Preview is what can be known of an agent's first worker before the agents meet.
+// Preview is for "rdzv env": an agent's first worker as far as it is known before the agents meet.
 type Preview struct {
 	Identity envmap.Identity // unknown numbers are 0 or 1
 	Changes  envmap.Changes  // of the environment; Set is without the variables in Open

@@ -60,7 +60,7 @@ func (e *JoinTimeoutError) Reason() string {
 	return fmt.Sprintf("not all of the %d agents joined", e.Tasks)
 }
 
-// Hint is what to try about it.
+// Hint returns a suggestion for the user, or "" if none is known.
 func (e *JoinTimeoutError) Hint() string {
 	switch {
 	case e.Search != nil:
@@ -186,8 +186,8 @@ func unreadyCode(problems []rdzv.NodeProblem) int {
 	return code
 }
 
-// Hint is what to try about an error of [Plan] or [Run], or of any error with a method Hint; ""
-// if nothing is known to help.
+// Hint returns a suggestion for the user about an error of [Plan] or [Run], or about any error with
+// a method Hint; "" if none is known.
 func Hint(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {

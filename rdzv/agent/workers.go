@@ -75,7 +75,7 @@ func (w *workers) askRAS(ctx context.Context) <-chan collectives.Answer {
 	return w.ras.AskForUser(ctx)
 }
 
-// status is what the workers of this agent are doing.
+// status returns a row for each worker. It observes them for inspect.Interval, or until ctx ends.
 func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 	return workerstatus.Workers{
 		Proc: proc, World: w.world, Tally: &w.tally,

@@ -155,8 +155,8 @@ func askJobs(ctx context.Context, uid int, job string, q rdzv.Question) (query.F
 	return query.AskJobs(ctx, procfs.System, uid, job, r)
 }
 
-// Observation is what the agents of a job have answered to a question. One agent sends it on behalf
-// of all.
+// Observation has the answers of the agents of a job to one question. The agent that another
+// process asks collects them and sends them as JSON, on behalf of all.
 type Observation struct {
 	Answers []rdzv.Answer `json:"answers"`
 	Missing []rdzv.Peer   `json:"missing,omitempty"` // have not answered
