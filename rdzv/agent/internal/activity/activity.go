@@ -10,7 +10,7 @@ import (
 	"rdzv/internal/procfs"
 )
 
-// Activity is what a process and its descendants did during an interval.
+// Activity describes a process and its descendants during an interval.
 type Activity struct {
 	// State is procfs.Process's of the process itself, or D if it or a descendant was in an
 	// uninterruptible wait at the beginning and at the end of the interval; 0 if it has ended.
@@ -41,7 +41,8 @@ func Watch(ctx context.Context, proc fs.FS, pids []int, interval time.Duration) 
 	return all
 }
 
-// between is what the process pid did in so many seconds.
+// between compares two observations of the process pid that are so many seconds apart. The CPU time
+// of descendants that have ended in between does not count.
 func between(before, after tree, pid int, seconds float64) Activity {
 	a := Activity{State: after[pid].State}
 	for pid, p := range after {

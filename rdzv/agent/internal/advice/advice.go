@@ -18,8 +18,8 @@ import (
 	"rdzv/wrap"
 )
 
-// OnProgram is what to try if a program cannot be run for this reason, "" if nothing is known to
-// help.
+// OnProgram returns a suggestion if a program cannot be run because of err, which is an error of
+// wrap.Find or of a wrap.Result; "" if none is known.
 func OnProgram(err error, program, environ []string) string {
 	name := program[0]
 	switch {
@@ -41,8 +41,8 @@ func OnProgram(err error, program, environ []string) string {
 	return "a file of that name is in this directory: " + withInterpreter(name, program)
 }
 
-// OnStart is what to try if a worker failed for this reason, "" if nothing is known to help.
-// fixed tells whether MASTER_PORT is that of --master-port.
+// OnStart returns a suggestion if a worker failed for this reason, or "" if none is known. port is
+// MASTER_PORT; fixed tells whether it is that of --master-port.
 func OnStart(f postmortem.Findings, port int, fixed bool) string {
 	switch {
 	case f.LacksLibuv():
@@ -74,9 +74,9 @@ func isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// shellHint is what to try if no program has this name because it is something that only a shell
-// understands: a quoted command line, an assignment, a command of the shell itself; "" if it is
-// not.
+// shellHint returns a suggestion if no program has this name because it is something that only a
+// shell understands: a quoted command line, an assignment, a command of the shell itself; "" if it
+// is not.
 func shellHint(program, environ []string) string {
 	line := strings.TrimRight(program[0]+" "+shell.Line(program[1:]...), " ")
 	words := strings.Fields(program[0])

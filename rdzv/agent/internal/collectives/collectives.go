@@ -105,7 +105,7 @@ func (s *Service) ask(ctx context.Context, wait, limit time.Duration) (ras.Repor
 	return ras.Ask(ctx, s.addr, wait)
 }
 
-// Answer is what the service has answered in a job of so many ranks.
+// Answer is a report of the service about a job of so many ranks. It is empty without an answer.
 type Answer struct {
 	ras.Report
 	world int
@@ -117,7 +117,8 @@ func (a Answer) Lag() ras.Lag { return a.Report.Lag(a.world) }
 // maxLaunched is of how many ranks an answer has counts: it has a limit.
 const maxLaunched = 1 << 14
 
-// Status is what the answer says to rdzv status, nil if it says nothing.
+// Status returns the part of the answer that rdzv status shows, nil if there is none. It has counts
+// only if there are at most maxLaunched ranks.
 func (a Answer) Status() *status.Collectives {
 	text := a.Lag().Text
 	if text == "" {

@@ -13,7 +13,7 @@ import (
 	"rdzv/wrap"
 )
 
-// Ending is what the report needs to know of a worker's end.
+// Ending has the details of a worker's end that only its agent knows, for the report on a failure.
 type Ending struct {
 	File     string // where torch records an exception; "" if nowhere
 	Findings postmortem.Findings

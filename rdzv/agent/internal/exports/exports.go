@@ -13,8 +13,9 @@ import (
 	"rdzv/internal/hint"
 )
 
-// Exports is what the workers of all agents get from this agent if it runs rank 0. Another agent
-// knows only the values that the user has given.
+// Exports are variables that the workers of all agents get from the agent that runs rank 0. An
+// agent that cannot run rank 0 knows only the values that the user has given, until the agents have
+// met.
 type Exports struct {
 	Variables []string        // NAME=VALUE
 	None      []envmap.Export // which select no variable

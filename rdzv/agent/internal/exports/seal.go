@@ -12,8 +12,8 @@ import (
 
 const use = "exports" // of the key
 
-// Seal is what an agent publishes of its exports, nil if there are none. Without a key it fails,
-// unless etcd decides who may read it.
+// Seal encrypts exports with the job's key, so that an agent can publish them; nil if there are
+// none. Without a key it fails, unless etcd decides who may read them: then they are not encrypted.
 func (e Exports) Seal(key *secret.Key, inEtcd bool) (*rdzv.Exports, error) {
 	if len(e.Variables) == 0 {
 		return nil, nil

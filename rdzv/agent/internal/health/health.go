@@ -8,7 +8,7 @@ import (
 	"rdzv/rdzv/agent/internal/command"
 )
 
-// Name is what messages call the command.
+// Name stands for the command in messages and in the report of a node check.
 const Name = "health command"
 
 // Run runs a command of /bin/sh within a limit, and returns the last line of its output.

@@ -7,7 +7,7 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 )
 
-// NUMA is what an agent that binds its workers knows of this host.
+// NUMA binds the workers of an agent to NUMA nodes of this host. nil binds none.
 type NUMA struct {
 	nodes    envmap.NUMA
 	noMemory error // why the workers cannot get a preferred memory node

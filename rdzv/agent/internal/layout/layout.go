@@ -13,7 +13,7 @@ import (
 	"rdzv/rdzv/meet"
 )
 
-// Given is what the user has asked for.
+// Given has the user's settings about the number of agents, their order, and the store.
 type Given struct {
 	Nodes, MinNodes, Spares int    // as in agent.Config
 	NodeRank                *int   // nil if it is not given
@@ -21,7 +21,7 @@ type Given struct {
 	Known                   bool   // where the store is, or how it is joined
 }
 
-// Layout is what one agent knows of the others.
+// Layout describes the agents of a job, as far as one of them knows before they meet.
 type Layout struct {
 	Given
 	Placement envmap.Placement

@@ -15,7 +15,7 @@ import (
 	"rdzv/rdzv/agent/internal/launcher"
 )
 
-// Naming is what the name of a job depends on.
+// Naming has the inputs of a job's name, see Name.
 type Naming struct {
 	Given     string   // by the user or the launcher; "" if it is not
 	Argv      []string // of the program; empty if the nodes are checked

@@ -16,12 +16,13 @@ func (l *Layout) MayReplace(shared bool) bool {
 	return onItsOwn && (shared || l.Known || p.Platform != "" && p.Master != "")
 }
 
-// SubmitAgain is what remains to do about a job that cannot go on.
+// SubmitAgain is the suggestion for a job that cannot go on without the agent or the launcher that
+// it has lost.
 const SubmitAgain = "submit the job again (in a Slurm job: scontrol requeue), with a program " +
 	"that continues from its snapshot"
 
-// NotReplaced is what to try about a job that ends because an agent was lost, although it has
-// restarts.
+// NotReplaced returns a suggestion for a job with restarts that ends because an agent was lost, or
+// "" if the agent could have been started again. shared is as for MayReplace.
 func (l *Layout) NotReplaced(shared bool) string {
 	p := l.Placement
 	switch {
@@ -50,8 +51,8 @@ func (l *Layout) NotReplaced(shared bool) string {
 	return fmt.Sprintf("under %s no other agent can take its place: %s", p.Launcher, SubmitAgain)
 }
 
-// HostNotReplaced is what to try about a job that ends because the agent was lost that hosts the
-// store, although it has restarts.
+// HostNotReplaced returns a suggestion for a job with restarts that ends because the agent was lost
+// that hosts the store. shared is as for MayReplace.
 func (l *Layout) HostNotReplaced(shared bool) string {
 	const cluster = "with an etcd cluster (Config.Etcd.URLs http://HOST:2379)"
 	switch {
@@ -65,8 +66,8 @@ func (l *Layout) HostNotReplaced(shared bool) string {
 	return cluster + " this agent can be replaced too"
 }
 
-// MasterHint is what to do if the name of rank 0's node does not resolve; "" if nothing is known to
-// help. Pods have names only with a headless service.
+// MasterHint returns a suggestion if the name of rank 0's node does not resolve, or "" if none is
+// known. Pods have names only with a headless service.
 func (l *Layout) MasterHint() string {
 	switch l.Placement.Launcher {
 	case envmap.Kubernetes, envmap.JobSet, envmap.Volcano, envmap.LWS, envmap.Kubeflow:

@@ -59,7 +59,8 @@ func (l *Layout) fixedNodes(do, fields string) error {
 	)
 }
 
-// LateHint is what to try about an agent that did not find enough others.
+// LateHint returns a suggestion for an agent that did not find enough others, or "" if none is
+// known. In a job with a variable number of nodes the others may have started without it.
 func (l *Layout) LateHint() string {
 	if !l.Elastic() || l.Placement.Launcher != envmap.None || l.MayReplace(false) {
 		return ""

@@ -18,7 +18,7 @@ type Fact struct {
 	Hint        string // what to do about it
 }
 
-// Files are what facts are read from.
+// Files reads facts about a node. Space is needed by Facts only.
 type Files struct {
 	Root  fs.FS                           // of the file system
 	Space func(dir string) (Space, error) // of the file system with a directory
@@ -83,7 +83,8 @@ func (f Files) list(dir string) (names []string) {
 	return names
 }
 
-// field is what follows a label in a text with one label per line, "" if it is not there.
+// field returns the rest of the first line that begins with a label, "" if there is none. White
+// space around the line and the rest is ignored.
 func field(text, label string) string {
 	for line := range strings.Lines(text) {
 		if rest, found := strings.CutPrefix(strings.TrimSpace(line), label); found {

@@ -17,8 +17,8 @@ import (
 	"rdzv/rdzv/agent/internal/setup"
 )
 
-// facts are what this agent tells about its node, as far as it is known before the agents meet. ctx
-// ends what takes long.
+// facts returns the facts about this node that are known before the agents meet; Network has those
+// about the connection to the store. ctx ends what takes long.
 func (n Node) facts(ctx context.Context) (facts []rdzv.NodeFact) {
 	know := func(name, value string) {
 		if value != "" {

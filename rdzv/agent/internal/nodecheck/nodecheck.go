@@ -26,7 +26,8 @@ type Programs struct {
 	Limit       time.Duration // for each
 }
 
-// Found is what an agent has found out before the agents meet.
+// Found has the results about one node before the agents meet. Its agent publishes them when it
+// joins. Problems are about programs of the check that failed.
 type Found struct {
 	Facts    []rdzv.NodeFact
 	Problems []rdzv.Problem

@@ -16,7 +16,8 @@ import (
 	"rdzv/rdzv/meet"
 )
 
-// Waiting is what an agent waits for.
+// Waiting describes, as JSON, an agent that looks for the other agents of its job. Two with the
+// same program and directory and different Nodes are reported.
 type Waiting struct {
 	PID     int      `json:"pid"`
 	Nodes   string   `json:"nodes"` // "3", or "2:4" from 2 to 4

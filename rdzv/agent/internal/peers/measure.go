@@ -27,7 +27,8 @@ func NewClient(key Key, now func() time.Time) *Client {
 	return &Client{key, now, make(chan struct{}, asking)}
 }
 
-// Measured is what is known of a connection to another node.
+// Measured is the result of [Client.Measure]. Offset is that of the shortest round trip, in which
+// it is most exact.
 type Measured struct {
 	RoundTrip time.Duration // the shortest of several
 	Offset    time.Duration // by how much the other node's clock is ahead of this one's

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Findings is what is known of a worker's failure.
+// Findings are the result of [Examine]: the message and the lines that tell why a worker failed.
 type Findings struct {
 	// Message is one line that names the failure, such as "ValueError: no such file"; "" if
 	// there is none.

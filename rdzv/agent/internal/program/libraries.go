@@ -5,7 +5,7 @@ import (
 	"path"
 )
 
-// Libraries are what a torch uses on GPUs, as far as files tell.
+// Libraries are those that a torch uses on GPUs, as far as files tell. A node check reports them.
 type Libraries struct {
 	Built string // what torch was built for: "CUDA 12.4", "HIP 6.2", "CPUs only"; "" if not known
 	NCCL  string // version of the package with NCCL; "" if there is none, as where it is part of torch

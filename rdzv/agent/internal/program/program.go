@@ -6,8 +6,8 @@ package program
 
 import "io/fs"
 
-// Program is what is known of a program. The zero value is a program of which nothing is known, or
-// one that does not use python.
+// Program is the result of [Inspect]. The zero value is a program of which nothing is known, or one
+// that does not use python.
 type Program struct {
 	Python  string // file of the interpreter, as it is called
 	Version string // of the interpreter, such as "3.11"

@@ -64,7 +64,8 @@ func versionOf(file string) string {
 	return ""
 }
 
-// venv is what pyvenv.cfg says about a virtual environment. The zero value is none.
+// venv is a virtual environment as pyvenv.cfg describes it. Its packages come before those of the
+// interpreter. The zero value is none.
 type venv struct {
 	prefix     string // its directory
 	home       string // the directory of the interpreter that it was made from

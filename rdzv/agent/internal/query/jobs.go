@@ -37,7 +37,8 @@ type Found struct {
 	Others []int    // users of agents that are not this user's, one for each agent
 }
 
-// JobReply is what an agent has answered on behalf of its job.
+// JobReply is the answer of one agent on behalf of its job. A job whose agents have not joined has
+// several, because each of them answers for itself.
 type JobReply struct {
 	Job   string
 	UID   int // its user

@@ -21,13 +21,14 @@ import (
 // prefix begins the addresses of all agents.
 const prefix = "@rdzv/agent/"
 
-// Request is what a process asks an agent.
+// Request is sent to an agent by another process, as JSON. Kind is kindJob or one of the questions
+// that Agent.Answer knows.
 type Request struct {
 	Kind string `json:"kind"`
 	Arg  string `json:"arg,omitempty"`
 }
 
-// reply is what the agent answers.
+// reply is the agent's JSON reply to a Request. If Error is not "", there is no Value.
 type reply struct {
 	Value []byte `json:"value,omitempty"`
 	Error string `json:"error,omitempty"`

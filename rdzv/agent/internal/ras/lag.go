@@ -159,7 +159,8 @@ func be(n int) string {
 	return "are"
 }
 
-// name is what torch calls an operation: "all_reduce".
+// name returns torch's name of an operation of NCCL: "all_reduce" for "AllReduce". Without a name
+// it is "collective".
 func name(op string) string {
 	var b strings.Builder
 	for i, r := range op {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Report is what the service has answered.
+// Report is an answer of the service, which is about all ranks of the job.
 type Report struct {
 	NCCL  string // its version
 	Count int    // number of communicators

@@ -44,7 +44,8 @@ func (s *Setup) findProgram() (err error) {
 	return start
 }
 
-// pathHint is what to try if no program of this name was found in PATH, "" if it is a path.
+// pathHint returns a suggestion if no program of this name was found in PATH, or "" if it is a path
+// or cannot be the name of a program.
 func pathHint(name string) string {
 	if name == "" || strings.ContainsAny(name, "/ =") {
 		return ""

@@ -19,7 +19,7 @@ import (
 	"rdzv/rdzv/agent/internal/program"
 )
 
-// Wanted is what the user wants.
+// Wanted has the user's settings that are checked against the files of this node.
 type Wanted struct {
 	Argv    []string // the program and its arguments; empty for a check without one
 	Environ []string
@@ -32,7 +32,7 @@ type Wanted struct {
 	Checks                  bool          // nodes are checked: this agent must not hang
 }
 
-// Setup is what was found of it.
+// Setup is the result of Wanted.Inspect. Path and HeadStart are set by Check.
 type Setup struct {
 	Wanted
 	Program   program.Program // what is known of it; without one, of python3 of PATH

@@ -19,7 +19,7 @@ type meter struct {
 	seen   signs
 }
 
-// signs are what the workers of an agent have done.
+// signs are the observations by whose changes a meter recognises that workers make progress.
 type signs struct {
 	output   time.Time // when one has last written something
 	running  int

@@ -50,7 +50,7 @@ func Measure(w Workers, limit time.Duration) *Silence {
 	return &Silence{Workers: w, meter: meter{step: step, at: time.Now()}}
 }
 
-// Answer is what an agent answers to Question.
+// Answer is an agent's JSON answer to Question. Watch combines the answers of all agents in one.
 type Answer struct {
 	Silent  time.Duration `json:"silent"`
 	Running bool          `json:"running"` // all of its workers run

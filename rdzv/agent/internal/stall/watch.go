@@ -32,7 +32,7 @@ type Watch struct {
 	began  time.Time
 }
 
-// Report is what is known of a stall.
+// Report describes a stall to Watch.Report.
 type Report struct {
 	rdzv.Stall
 	Number int // of the stall in the attempt; 1 is the first
@@ -168,7 +168,8 @@ func (w *Watch) judge(at stacks.Report) rdzv.Stall {
 	return stall
 }
 
-// collectives is what NCCL says of the ranks, from this agent's workers or those of another one.
+// collectives compares the ranks by the counts of NCCL, and returns the ranks that are behind. The
+// answer to this agent is preferred to one that another agent got.
 func (w *Watch) collectives(at stacks.Report) (text string, behind []int) {
 	w.mu.Lock()
 	report, known := w.ras, w.known

@@ -27,7 +27,8 @@ func (o Owner) Place() Place {
 	return p
 }
 
-// Remedy is what to do about an agent with another token than this one's.
+// Remedy returns a suggestion about an agent with another token than this one's. In pods and
+// containers, which have files of their own, it names RDZV_TOKEN.
 func (p Place) Remedy(n meet.DifferentToken) string {
 	switch {
 	case p.Pod && n.Shared:
@@ -41,8 +42,8 @@ func (p Place) Remedy(n meet.DifferentToken) string {
 	return remedyOf(n, p.Path)
 }
 
-// remedyOf is what to do on a host whose token is at place. Where the other agent's token is only
-// that agent prints: it does not tell an agent that has not proved to be of the same user.
+// remedyOf returns the suggestion for a host whose token is at place. Where the other agent's token
+// is only that agent prints: it does not tell an agent that has not proved to be of the same user.
 func remedyOf(n meet.DifferentToken, place string) string {
 	other := cmp.Or(n.Host, n.Addr.String())
 	there := "the token of " + other + ", which prints where it is (by default ~/.config/rdzv/token)"

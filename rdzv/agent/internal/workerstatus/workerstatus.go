@@ -26,7 +26,8 @@ type Workers struct {
 	AllOutput bool                  // all that they write is noticed
 }
 
-// Rows is what they are doing.
+// Rows returns a row for each worker, in their order. It observes them for inspect.Interval, or
+// until ctx ends.
 func (w Workers) Rows(ctx context.Context) []status.Rank {
 	ranks := make([]status.Rank, w.Tally.Number)
 	for i := range ranks {
