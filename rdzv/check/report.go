@@ -9,7 +9,7 @@ import (
 	"rdzv/rdzv"
 )
 
-// Report is what is known of the nodes of a job.
+// Report is the result of "rdzv check" for all nodes of a job.
 type Report struct {
 	Job      string   `json:"job"`
 	Tasks    int      `json:"tasks"`              // of the job; see rdzv.Roster

@@ -69,7 +69,7 @@ func (o *Observer) usage(pid int) (u usage) {
 	return usage{p.CPU, m.CPU}
 }
 
-// percent is what a number of clock ticks, which are 10 ms for all programs, is of a time.
+// percent returns CPU time in percent of one CPU. A clock tick is 10 ms for all programs.
 func percent(ticks uint64, of time.Duration) int {
 	const tick = 10 * time.Millisecond
 	if of <= 0 || ticks > 1<<32 { // the process has ended meanwhile

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Report is what the workers of a job are doing.
+// Report groups the workers of a job by their stacks, for rdzv stacks and the report on a stall.
 type Report struct {
 	Job    string
 	Ranks  int     // number of workers of the job
 	Groups []Group // the largest first
-	// Problems are what is not known, with its hosts.
+	// Problems are reasons for which something is not known, with their hosts.
 	Problems []Problem
 	// Collectives and Behind are those of the first Node that has them.
 	Collectives string
@@ -77,8 +77,8 @@ func Of(job string, nodes []Node) Report {
 	return r
 }
 
-// place is what workers that do the same have in common. Files and peers are not: each rank reads
-// its own part of the data, and is connected to other ranks.
+// place is equal for workers that do the same. Files and peers do not count: each rank reads its
+// own part of the data, and is connected to other ranks.
 func (w Worker) place() string {
 	if len(w.Python) > 0 {
 		return "python\n" + strings.Join(w.Python, "\n")

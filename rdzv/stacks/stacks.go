@@ -9,14 +9,14 @@ import (
 	"slices"
 )
 
-// Node is what the workers of one agent are doing.
+// Node is the JSON answer of one agent about its workers. [Of] makes a Report of all answers.
 type Node struct {
 	Host    string   `json:"host"`
 	Addr    string   `json:"addr,omitempty"`  // of the host, as other agents see it; "" if unknown
 	Ranks   int      `json:"ranks,omitempty"` // number of workers of the job; 0 before it is agreed
 	Workers []Worker `json:"workers,omitempty"`
-	// Collectives is what NCCL says of all ranks, "" if it says nothing or was not asked. Behind are
-	// the ranks that are behind by that.
+	// Collectives compares all ranks by the counts of NCCL, "" if there are none or it was not asked.
+	// Behind are the ranks that are behind by that.
 	Collectives string `json:"collectives,omitempty"`
 	Behind      []int  `json:"behind,omitempty"`
 	// Recorders is how many flight recorders of torch write into the directory Dumps.
@@ -25,7 +25,8 @@ type Node struct {
 	Problem   string `json:"-"` // why nothing else is known
 }
 
-// Worker is what one worker is doing.
+// Worker describes a running worker. Its agent sets Rank and PID, [Observer.Observe] the rest, and
+// [Of] the host.
 type Worker struct {
 	Rank int    `json:"rank"`
 	Host string `json:"-"`   // that of its Node

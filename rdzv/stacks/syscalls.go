@@ -15,7 +15,7 @@ type call struct {
 	on          argument
 }
 
-// argument is what the arguments of a system call say about the file or connection it is about.
+// argument says which arguments of a system call lead to the file or connection that it is about.
 type argument byte
 
 const (

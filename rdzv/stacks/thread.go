@@ -11,7 +11,7 @@ import (
 	"rdzv/internal/torchlib"
 )
 
-// inspection is what is read of one process.
+// inspection reads the threads of one process.
 type inspection struct {
 	*Observer
 	pid     int
@@ -19,8 +19,8 @@ type inspection struct {
 	peers   func() peers // of the sockets of its network namespace
 }
 
-// thread is what the kernel shows of a thread. The error is that of its system call: only the user
-// of a process may read that, or only an ancestor of it, depending on kernel.yama.ptrace_scope.
+// thread reads the state of a thread. The error is that of its system call: only the user of a
+// process may read that, or only an ancestor of it, depending on kernel.yama.ptrace_scope.
 func (in *inspection) thread(tid int) (t Thread, err error) {
 	stat, err := procfs.ReadThread(in.Proc, in.pid, tid)
 	if err != nil {

@@ -35,7 +35,7 @@ func (r *Report) Add(j Job) {
 	r.Jobs = append(r.Jobs, j)
 }
 
-// Job is what is known of a job.
+// Job is the report on one job, which [Of] makes from the answers of its agents.
 type Job struct {
 	Job       string  `json:"job"`
 	UID       *int    `json:"uid,omitempty"`   // its user; nil if it is the one who asks
@@ -56,13 +56,13 @@ type Job struct {
 	Spares []Peer `json:"spares,omitempty"`
 	// LogDir is where the output of the ranks of the present attempt is kept; "" if it is not.
 	LogDir string `json:"log_dir,omitempty"`
-	// Collectives is what NCCL says of the ranks: "rank 5 is at all_reduce 6649, the other 31 at
-	// 6650"; "" if it says nothing.
+	// Collectives compares the ranks by the counts of NCCL: "rank 5 is at all_reduce 6649, the other
+	// 31 at 6650"; "" if there are none.
 	Collectives string `json:"nccl,omitempty"`
 	Text        string `json:"error,omitempty"` // why nothing is known
 }
 
-// Phase is what the agents of a job are doing.
+// Phase is the state of a job, or of one agent. A job is Ending if one of its agents is.
 type Phase string
 
 const (
@@ -80,7 +80,8 @@ type Peer struct {
 	PID  int    `json:"pid"`
 }
 
-// Rank is what is known of a worker.
+// Rank describes one worker, as its agent sees it. [Of] adds Collectives, and the ranks of agents
+// that have not answered.
 type Rank struct {
 	Rank     int     `json:"rank"`
 	Host     string  `json:"host"`
@@ -119,7 +120,7 @@ const (
 	NoAnswer State = "no_answer" // its agent has not answered
 )
 
-// Agent is what one agent answers.
+// Agent is the JSON answer of one agent. [Of] makes a Job of all answers.
 type Agent struct {
 	State     Phase   `json:"state"`
 	Seconds   float64 `json:"state_seconds"`
@@ -139,7 +140,7 @@ type Agent struct {
 	Collectives *Collectives `json:"nccl,omitempty"` // nil if it does not know
 }
 
-// Collectives is what NCCL says of the collective operations of a job.
+// Collectives compares the ranks of a job by the collective operations that NCCL counts.
 type Collectives struct {
 	Text     string  `json:"text"`               // see Job
 	Launched []int64 `json:"launched,omitempty"` // by each rank, -1 if that is not known
