@@ -23,7 +23,7 @@ import (
 
 // everyEvent has the zero value of each type of event.go, in their order there.
 var everyEvent = []Event{
-	Placed{}, FlagIgnored{}, Unprotected{}, TokenCreated{}, Searching{}, Alone{}, DifferentToken{},
+	Placed{}, FlagIgnored{}, Unprotected{}, TokenCreated{}, Searching{}, NoPeerYet{}, DifferentToken{},
 	DifferentVersion{}, DifferentCommand{}, DifferentStore{}, DifferentNodes{},
 	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, NodesDiffer{},
 	EnvironmentNote{},

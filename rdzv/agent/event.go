@@ -70,9 +70,9 @@ type Searching struct {
 	meet.Searching
 }
 
-// Alone says that no other agent has connected to the store of this agent yet. Only an agent
+// NoPeerYet says that no other agent has connected to the store of this agent yet. Only an agent
 // without a launcher reports it, once.
-type Alone struct {
+type NoPeerYet struct {
 	Waited rdzv.Seconds `json:"waited_seconds"` // since it began to wait
 	// whether it searches by multicast and has not received a beacon either
 	NoBeacon bool `json:"no_beacon,omitempty"`
@@ -405,7 +405,7 @@ func (FlagIgnored) Type() string      { return "flag_ignored" }
 func (Unprotected) Type() string      { return "unprotected" }
 func (TokenCreated) Type() string     { return "token_created" }
 func (Searching) Type() string        { return "searching" }
-func (Alone) Type() string            { return "alone" }
+func (NoPeerYet) Type() string        { return "alone" }
 func (DifferentToken) Type() string   { return "different_token" }
 func (DifferentVersion) Type() string { return "different_version" }
 func (DifferentCommand) Type() string { return "different_command" }

@@ -41,7 +41,7 @@ func TestMarshalEvent(t *testing.T) {
 			{Name: "node1", Addr: netip.MustParseAddrPort("10.77.0.11:29702"),
 				Err: syscall.ECONNREFUSED},
 		}}},
-		Alone{Waited: rdzv.Seconds(3 * time.Second), NoBeacon: true, Store: "10.77.0.11",
+		NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), NoBeacon: true, Store: "10.77.0.11",
 			JoinLine: "RDZV_JOIN=secret"},
 		Waiting{roster, rdzv.Seconds(5 * time.Second)},
 		WorldAgreed{World: rdzv.World{

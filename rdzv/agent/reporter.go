@@ -45,8 +45,8 @@ func noticed(n meet.Notice, showKey bool, place token.Place) Event {
 	switch n := n.(type) {
 	case meet.Searching:
 		return Searching{n}
-	case meet.Alone:
-		e := Alone{
+	case meet.NoPeerYet:
+		e := NoPeerYet{
 			Waited: rdzv.Seconds(n.After), NoBeacon: n.NoBeacon, Loopback: n.Loopback, JoinLine: n.JoinLine,
 			Hint: n.Hint, Explained: n.Explained,
 		}

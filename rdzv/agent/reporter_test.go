@@ -17,12 +17,12 @@ import (
 // form of an event never.
 func TestNoticed(t *testing.T) {
 	addr := netip.MustParseAddr("10.0.0.6")
-	withKey := meet.Alone{
+	withKey := meet.NoPeerYet{
 		After: 3 * time.Second, Store: addr, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY", Secret: true,
 	}
-	alone := Alone{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6"}
-	aloneWithKey := Alone{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6", JoinLine: withKey.JoinLine}
-	insecure := meet.Alone{After: 3 * time.Second, JoinLine: "RDZV_JOIN=10.0.0.6:1"}
+	alone := NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6"}
+	aloneWithKey := NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6", JoinLine: withKey.JoinLine}
+	insecure := meet.NoPeerYet{After: 3 * time.Second, JoinLine: "RDZV_JOIN=10.0.0.6:1"}
 	other := meet.DifferentToken{Host: "node2", Addr: addr}
 	command := meet.DifferentCommand{Addr: addr}
 	down := errors.New("network is down")
@@ -34,7 +34,7 @@ func TestNoticed(t *testing.T) {
 	}{
 		{withKey, false, alone, `{"waited_seconds":3,"store":"10.0.0.6"}`},
 		{withKey, true, aloneWithKey, `{"waited_seconds":3,"store":"10.0.0.6"}`},
-		{insecure, false, Alone{Waited: rdzv.Seconds(3 * time.Second), JoinLine: insecure.JoinLine}, `{"waited_seconds":3}`},
+		{insecure, false, NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), JoinLine: insecure.JoinLine}, `{"waited_seconds":3}`},
 		{
 			other, false, DifferentToken{other, "copy the token of one node to the other " +
 				"(here it is /home/u/token), and start rdzv there again; or put before the command " +

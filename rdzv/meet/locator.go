@@ -97,7 +97,7 @@ func (l *locator) serve(ctx context.Context, m *Meeting, p *plan) error {
 	started = true
 	m.gate.Admit()
 	if !l.config.hasRank() {
-		m.tasks.run(func(ctx context.Context) { reportAlone(ctx, l.config, m, l.rejections, nil) })
+		m.tasks.run(func(ctx context.Context) { reportNoPeerYet(ctx, l.config, m, l.rejections, nil) })
 	}
 	if p.announce || p.storeHost != "" {
 		m.tasks.run(func(ctx context.Context) { p.multicast.announce(ctx, m) })

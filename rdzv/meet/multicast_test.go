@@ -94,9 +94,9 @@ func TestJoinLine(t *testing.T) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { mustMeet(t, c, newFakeStore(t, "first").host) })
-	alone := waitFor[Alone](t, reported)
+	alone := waitFor[NoPeerYet](t, reported)
 	if !alone.Secret || alone.Store != loopbackAddrs[0] {
-		t.Errorf("Alone has Secret %t, Store %s", alone.Secret, alone.Store)
+		t.Errorf("NoPeerYet has Secret %t, Store %s", alone.Secret, alone.Store)
 	}
 	second := config(t, -1, 2)
 	second.Join = strings.TrimPrefix(alone.JoinLine, "RDZV_JOIN=")
@@ -134,15 +134,15 @@ func TestJoinLineWithStore(t *testing.T) {
 	}
 }
 
-// If the user has specified the store, Alone does not suggest it; without a key it has no secret.
-func TestAloneWithStore(t *testing.T) {
+// If the user has specified the store, NoPeerYet does not suggest it; without a key it has no secret.
+func TestNoPeerYetWithStore(t *testing.T) {
 	t.Parallel()
 	c := storeConfig(t, "127.0.0.1")
 	c.Insecure = true
 	reported := newNotices()
 	c.Notify = reported.add
 	m := mustMeet(t, c, newFakeStore(t, "store").host)
-	n := waitFor[Alone](t, reported)
+	n := waitFor[NoPeerYet](t, reported)
 	if n.Store.IsValid() || n.Secret || n.JoinLine != m.JoinLine() {
 		t.Errorf("reported %+v", n)
 	}
@@ -242,7 +242,7 @@ func TestDifferentStore(t *testing.T) {
 			t.Errorf("reported %+v", n)
 		}
 	}
-	if n := waitFor[Alone](t, hosting); !n.Explained || n.Hint != "" || n.JoinLine != "" {
+	if n := waitFor[NoPeerYet](t, hosting); !n.Explained || n.Hint != "" || n.JoinLine != "" {
 		t.Errorf("reported %+v, want that it is explained", n)
 	}
 }
@@ -312,7 +312,7 @@ func TestNothingContradictsDifferentCommand(t *testing.T) {
 		c.Job = job
 		if k == 0 {
 			c.Notify = reported.add
-			c.NextReport = func(last time.Duration) time.Duration { return last + aloneAfter }
+			c.NextReport = func(last time.Duration) time.Duration { return last + noPeerAfter }
 		}
 		group.Go(func() { Meet(ctx, c, noHost(t)) })
 	}
@@ -320,7 +320,7 @@ func TestNothingContradictsDifferentCommand(t *testing.T) {
 	if n := waitFor[Searching](t, reported); n.String() != want || n.Hint != "" {
 		t.Errorf("reported %q with hint %q, want %q", n, n.Hint, want)
 	}
-	if n := waitFor[Alone](t, reported); !n.Explained || n.NoBeacon || n.Store.IsValid() || n.JoinLine != "" {
+	if n := waitFor[NoPeerYet](t, reported); !n.Explained || n.NoBeacon || n.Store.IsValid() || n.JoinLine != "" {
 		t.Errorf("reported %+v, want nothing about multicast and other addresses", n)
 	}
 }

@@ -30,7 +30,7 @@ const (
 	// lets clients wait before it hosts.
 	betterTimeout = 1500 * time.Millisecond
 	// rank0Timeout is how long an agent waits for rank 0's, without which the job cannot start, to
-	// host. After that it hosts and can say who is missing. It is shorter than aloneAfter.
+	// host. After that it hosts and can say who is missing. It is shorter than noPeerAfter.
 	rank0Timeout = 2 * time.Second
 	// peerTimeout limits the time for a TCP connection on the local network. It is short because
 	// the address may be one of a recorded beacon.
@@ -103,7 +103,7 @@ func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
 		found, err = e.find(searching, e.own.id.String(), e.locator.config.NextReport)
 	})
 	group.Go(func() {
-		reportAlone(searching, e.locator.config, e.own, e.locator.rejections,
+		reportNoPeerYet(searching, e.locator.config, e.own, e.locator.rejections,
 			e.peers.lastHeard)
 	})
 	group.Go(func() { e.reportDisappeared(searching) })

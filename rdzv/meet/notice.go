@@ -8,13 +8,13 @@ import (
 	"rdzv/rdzv/internal/protocol"
 )
 
-// A Notice is something that Meet reports while it continues. Its types are Searching, Alone,
+// A Notice is something that Meet reports while it continues. Its types are Searching, NoPeerYet,
 // DifferentToken, DifferentVersion, DifferentCommand, DifferentStore, DifferentNodes, RanksMissing,
 // NoMulticast, Disappeared and KeeperLost.
 type Notice interface{ notice() }
 
-// Alone is reported by an agent without a launcher if no other agent has connected to it yet.
-type Alone struct {
+// NoPeerYet is reported by an agent without a launcher if no other agent has connected to it yet.
+type NoPeerYet struct {
 	After    time.Duration
 	NoBeacon bool       // this agent searches by multicast, and has not received a beacon either
 	Store    netip.Addr // value for --store on all nodes; not valid if it would not help
@@ -196,7 +196,7 @@ func (n Disappeared) String() string {
 
 func (Disappeared) notice()      {}
 func (KeeperLost) notice()       {}
-func (Alone) notice()            {}
+func (NoPeerYet) notice()        {}
 func (DifferentToken) notice()   {}
 func (DifferentVersion) notice() {}
 func (DifferentCommand) notice() {}

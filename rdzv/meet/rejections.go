@@ -15,20 +15,20 @@ import (
 // errOtherStore is the reason of a rejection for which DifferentStore is reported.
 var errOtherStore = errors.New("hosts another store")
 
-// aloneAfter is how long an agent without a launcher waits for the first other agent before it
-// reports Alone.
-const aloneAfter = 3 * time.Second
+// noPeerAfter is how long an agent without a launcher waits for the first other agent before it
+// reports NoPeerYet.
+const noPeerAfter = 3 * time.Second
 
-// reportAlone reports after aloneAfter how other nodes can find this one, unless another agent has
-// connected or ctx has ended. lastHeard is nil without a search by multicast, see peers.
-func reportAlone(
+// reportNoPeerYet reports after noPeerAfter how other nodes can find this one, unless another agent
+// has connected or ctx has ended. lastHeard is nil without a search by multicast, see peers.
+func reportNoPeerYet(
 	ctx context.Context, c *Config, m *Meeting, rs *rejections,
 	lastHeard func() (sender string, ago time.Duration),
 ) {
-	if !pause(ctx, aloneAfter) || m.gate.Passed() {
+	if !pause(ctx, noPeerAfter) || m.gate.Passed() {
 		return
 	}
-	n := Alone{After: aloneAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
+	n := NoPeerYet{After: noPeerAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
 	found := rs.notices() // agents that do not belong to the job explain why it is alone
 	if lastHeard != nil {
 		heard, _ := lastHeard()

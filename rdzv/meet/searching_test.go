@@ -155,7 +155,7 @@ func TestSearchingByMulticast(t *testing.T) {
 	if n := waitFor[Searching](t, reported); !n.Multicast || n.Heard != "" || n.Tried != nil {
 		t.Errorf("reported %+v, want a search by multicast that has received nothing", n)
 	}
-	if n := waitFor[Alone](t, reported); !n.NoBeacon {
+	if n := waitFor[NoPeerYet](t, reported); !n.NoBeacon {
 		t.Errorf("reported %+v, want NoBeacon", n)
 	}
 	mustMeet(t, noLauncherConfig(t, 2, 2), newFakeStore(t, "second").host)

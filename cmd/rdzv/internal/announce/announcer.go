@@ -55,8 +55,8 @@ func (a *Announcer) Event(e agent.Event) {
 		a.placed(e)
 	case agent.Searching:
 		searching(c, e)
-	case agent.Alone:
-		alone(c, e)
+	case agent.NoPeerYet:
+		noPeerYet(c, e)
 	case agent.DifferentToken:
 		c.Info("%v", e.DifferentToken)
 		c.Suggest(e.Hint)
@@ -152,8 +152,8 @@ func searching(c *console.Console, e agent.Searching) {
 	c.Suggest(e.Hint)
 }
 
-// alone tells how the other nodes can find this one.
-func alone(c *console.Console, e agent.Alone) {
+// noPeerYet tells how the other nodes can find this one.
+func noPeerYet(c *console.Console, e agent.NoPeerYet) {
 	noBeacon := ""
 	if e.NoBeacon {
 		noBeacon = ", and no multicast beacon was received"

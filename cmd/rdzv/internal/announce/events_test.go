@@ -64,7 +64,7 @@ func TestSearchEvents(t *testing.T) {
 		want  string
 	}{
 		{
-			agent.Alone{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6",
+			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6",
 				JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
 			"rdzv: no other agent has connected after 3s\n" +
 				"rdzv: hint: if the other nodes cannot find this one, start every node with " +
@@ -73,12 +73,12 @@ func TestSearchEvents(t *testing.T) {
 				"RDZV_JOIN=10.0.0.6:1/KEY\n",
 		},
 		{
-			agent.Alone{Waited: rdzv.Seconds(3 * time.Second), Explained: true, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
+			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Explained: true, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
 			"rdzv: hint: put this before the command on a node that cannot join: " +
 				"RDZV_JOIN=10.0.0.6:1/KEY\n",
 		},
 		{
-			agent.Alone{Waited: rdzv.Seconds(3 * time.Second), Hint: "Config.Store node1"},
+			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Hint: "Config.Store node1"},
 			"rdzv: no other agent has connected after 3s\nrdzv: hint: --store node1\n",
 		},
 		{
@@ -86,9 +86,9 @@ func TestSearchEvents(t *testing.T) {
 			"rdzv: 10.0.0.6 hosts another store for the same command; " +
 				"for one job give all nodes the same --store\n",
 		},
-		{agent.Alone{Waited: rdzv.Seconds(3 * time.Second)}, "rdzv: no other agent has connected after 3s\n"},
+		{agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second)}, "rdzv: no other agent has connected after 3s\n"},
 		{
-			agent.Alone{Waited: rdzv.Seconds(3 * time.Second), NoBeacon: true},
+			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), NoBeacon: true},
 			"rdzv: no other agent has connected after 3s, and no multicast beacon was received\n",
 		},
 		{

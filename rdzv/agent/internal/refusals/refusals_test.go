@@ -19,7 +19,7 @@ func TestList(t *testing.T) {
 		meet.DifferentToken{Host: "b", Addr: addr}, meet.DifferentToken{Host: "c", Addr: addr, Hosting: true},
 		meet.DifferentVersion{Host: "d", Addr: addr},
 		meet.DifferentVersion{Host: "e", Addr: addr, Hosting: true},
-		meet.DifferentToken{Host: "a", Addr: addr}, meet.Alone{},
+		meet.DifferentToken{Host: "a", Addr: addr}, meet.NoPeerYet{},
 	} {
 		l.Note(n)
 	}
