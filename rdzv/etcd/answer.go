@@ -57,7 +57,8 @@ func short(urls []string) string {
 	return strings.Join(urls, ", ")
 }
 
-// Hint is what to do about it.
+// Hint returns a suggestion for the user, never "": that of the first answer with one, otherwise to
+// check the cluster and the URL.
 func (e *UnavailableError) Hint() (hint string) {
 	for _, a := range e.Answers {
 		hint = cmp.Or(hint, a.hint)

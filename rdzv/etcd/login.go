@@ -26,7 +26,8 @@ type login struct {
 	second chan struct{}         // full while another call does, because the first got no answer
 }
 
-// token is what a login returns; it is empty if the cluster has no users.
+// token has the text that etcd expects with each call, "" if the cluster does not use
+// authentication. Each login allocates one, because forget compares the pointers.
 type token struct{ text string }
 
 // patience is how long a call waits for the login of another one. That may be sent to a member

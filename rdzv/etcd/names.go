@@ -43,7 +43,8 @@ func (c Cluster) watchNames(
 	return func() { cancel(); watching.Wait() }
 }
 
-// unanswered is what is said of a member about whose name the resolver has not answered.
+// unanswered returns the Answer that watchNames reports for the member with URL u, whose host is
+// name.
 func unanswered(u, name string) Answer {
 	text := fmt.Sprintf("the resolver has not answered for %q", name)
 	return Answer{URL: u, Text: text, hint: resolverHint}

@@ -13,8 +13,8 @@ import (
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
-// Config is what Meet needs to know about the agent and its host. The package reads nothing of that
-// by itself, except where a field says so.
+// Config describes an agent and its host. The package reads nothing of that by itself, except where
+// a field says so.
 type Config struct {
 	// Launcher is the name of the launcher: openmpi4, openmpi5, hydra, slurm, none and so on; "" if
 	// only Env determines it.
@@ -33,7 +33,7 @@ type Config struct {
 	LocalSize int    // number of agents on this node; -1 if unknown
 	Nodes     int    // number of nodes; -1 if unknown
 	Master    string // name or address of rank 0's host; "" if unknown
-	// MasterHint is what to do if Master does not resolve; "" if nothing is known to help.
+	// MasterHint begins Searching.Hint if Master does not resolve; "" if nothing is known to help.
 	MasterHint string
 	// Job identifies the job; it is the same on all agents of a job and different for other jobs.
 	Job string

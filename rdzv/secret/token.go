@@ -22,7 +22,7 @@ func NewToken() string {
 	return hex.EncodeToString(b)
 }
 
-// needed is what a token must be, for errors: MinSecret bytes.
+// needed ends the messages of the errors below. Its 16 bytes are MinSecret.
 const needed = "a token has at least 16 random bytes, as hex or base64url " +
 	"(rdzv token prints one), or is a random UUID"
 

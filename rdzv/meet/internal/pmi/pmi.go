@@ -49,7 +49,7 @@ func (e *NotPassedError) Error() string {
 
 func (e *NotPassedError) Unwrap() error { return e.Err }
 
-// Hint is what passes the descriptor to a container.
+// Hint returns a command with which podman passes the descriptor to a container.
 func (e *NotPassedError) Hint() string {
 	return "podman passes it as 3: mpiexec ... bash -c " +
 		"'exec 3>&$PMI_FD; PMI_FD=3 exec podman run --preserve-fds 1 ...'"
