@@ -6,7 +6,8 @@ import (
 	"rdzv/rdzv/restart"
 )
 
-// Summary is what an agent knows about the job when it leaves.
+// Summary is returned by [Session.Leave]. It describes how the job has ended or, if Restart is set,
+// the attempt.
 type Summary struct {
 	// Verdict is how the job ended; nil if the store was lost before there was one.
 	Verdict *Verdict
@@ -41,7 +42,7 @@ type FailedWorker struct {
 	Worker
 }
 
-// leaving is what an agent has learned by leaving the attempt, once.
+// leaving keeps the results of the first call of Leave, for later calls and for Next.
 type leaving struct {
 	once    sync.Once
 	summary Summary

@@ -25,8 +25,9 @@ const LostCode = 123
 // Failure is the first failure of an attempt.
 type Failure struct {
 	Code int `json:"code"` // exit code, 128+n for signal n
-	// Message is what the program says about itself, such as the text of an exception, see Essence;
-	// "" if a signal killed it, or if it reports the failure of another worker.
+	// Message is compared with that of the failure before, see Repeated. It is the program's own
+	// text, such as that of an exception, see Essence; "" if a signal killed it, or if it reports
+	// the failure of another worker.
 	Message string        `json:"message,omitempty"`
 	Took    time.Duration `json:"took"` // from the worker's start to its end
 }
@@ -42,7 +43,7 @@ const (
 	MPI       Reason = "mpi"           // the launcher lets each task run one MPI program
 )
 
-// Decision is what happens after a failure.
+// Decision says whether and when another attempt follows a failure, or why none does.
 type Decision struct {
 	Restart bool
 	Delay   time.Duration // before the workers start

@@ -2,7 +2,8 @@ package job
 
 import "time"
 
-// absence is what the leader knows of a rank 0 that does not listen on MASTER_PORT.
+// absence is for the report that others try to connect to a rank 0 that does not listen on
+// MASTER_PORT.
 type absence struct {
 	rank0    *Unreached // nil until its agent has said so
 	since    time.Time  // when the first of the others has begun to try to connect

@@ -109,7 +109,7 @@ func (a *attempt) release(id string) {
 	a.remove(id, &m.Member)
 }
 
-// previous is what is left of the attempt before.
+// previous removes the keys of the attempt before, once.
 type previous struct {
 	forgotten bool  // it has been removed
 	settledAt int64 // the revision at which it settled; 0 if it is not known

@@ -8,7 +8,7 @@ import (
 	"rdzv/rdzv/internal/record"
 )
 
-// Change is what has happened to a key, whose name is without the prefix of the job's run. The
+// Change is a put or the deletion of a key, whose name is without the prefix of the job's run. The
 // changes of one revision are in the order in which they were made.
 type Change struct {
 	Key   string
@@ -57,7 +57,7 @@ type (
 	Straggling struct{ Stragglers }
 	// Init says which workers have reached init_process_group.
 	Init struct{ InitProgress }
-	// Warning is what does not end the job, for people.
+	// Warning has an error that does not end the job, see LeaderConfig.Warn of package rdzv.
 	Warning struct{ Err error }
 	// Forgotten says that no agent needs what is older than a revision.
 	Forgotten struct{ Rev int64 }

@@ -128,8 +128,8 @@ func (c *Config) revoked() bool { return c.Revoked != nil && c.Revoked() }
 // joined meanwhile.
 func (c *Config) elastic() bool { return c.MinTasks > 0 }
 
-// identity is what a later leader has to know of an agent whose own keys are gone; nil if there is
-// no later leader.
+// identity returns SeatValue.Agent, by which a later leader knows an agent whose own keys are gone;
+// nil if there is no later leader.
 func (c *Config) identity(m Member) *Member {
 	if !c.Elected {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"rdzv/rdzv/internal/record"
 )
 
-// initWatch is what the leader knows about which workers have reached init_process_group. Nothing
+// initWatch reports which workers have not reached init_process_group, see InitTimes. Nothing
 // counts until rank 0 has, which serves the store there: without it no other rank can have
 // connected to that, so that what looks like it is the port of another program.
 type initWatch struct {

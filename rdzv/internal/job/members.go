@@ -38,7 +38,7 @@ type connects struct {
 	since time.Time
 }
 
-// known is what is known of the agent, nil if it is no member.
+// known returns nil if m is nil, which says that the agent is no member.
 func (m *member) known() *Member {
 	if m == nil {
 		return nil

@@ -97,8 +97,8 @@ func (a *attempt) failure() failure {
 	return f
 }
 
-// latest is what another leader of an attempt has to know. Of the messages only the last one
-// counts, see restart.Policy.
+// latest returns the value of the key latest, with which any leader begins the attempt next. Only
+// the last message is kept: restart.Policy compares no other one with that of the next failure.
 func (s *succession) latest(now time.Time, next *attempt) Latest {
 	v := Latest{
 		Attempt: next.number, Delay: max(0, s.overlap.after(next.gather.startAt).Sub(now)),

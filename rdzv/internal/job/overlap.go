@@ -13,7 +13,7 @@ import (
 // and how long it waits if the agent's connection has broken, which kills them at once.
 const lostMargin = time.Second
 
-// overlap is what is known about workers of agents that are lost.
+// overlap delays the next attempt until no workers of lost agents can run any more.
 type overlap struct{ clearAt time.Time } // until then they may run
 
 // await delays the start of the next workers until none of an agent runs, which was lost at a time.

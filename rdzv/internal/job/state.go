@@ -10,7 +10,8 @@ import (
 	"rdzv/rdzv/internal/record"
 )
 
-// State is what a leader knows of a job, from one attempt to the next.
+// State decides for the leader of a job, see the package comment. It follows the job from one
+// attempt to the next. Only one goroutine may use it.
 type State struct {
 	config  Config
 	agents  agents

@@ -7,7 +7,8 @@ import (
 	"rdzv/rdzv/internal/record"
 )
 
-// stragglers is what is known about workers that have succeeded while others run.
+// stragglers notes which workers have succeeded while others run. The others are reported, and the
+// job ends after Config.ExitTimeout. Settled has the successes shortly before a failure.
 type stragglers struct {
 	first     *Worker   // the first worker that succeeded
 	at        time.Time // when that was known

@@ -88,7 +88,8 @@ func (m *members) seatSpares() {
 	m.all = slices.DeleteFunc(m.all, func(m *member) bool { return m.seat.Spare && m.lost })
 }
 
-// spareLost is what to tell people when a spare is lost, which does not end the attempt.
+// spareLost returns the warning that a spare is lost, which does not end the attempt. In an elastic
+// job a spare is an agent that waits for the next attempt.
 func (m *members) spareLost(one *member, elastic bool) error {
 	if elastic {
 		return fmt.Errorf("lost the agent on %s, which waited for the next attempt: %s",

@@ -75,8 +75,8 @@ func (e *election) awaitEnd(ctx context.Context, agent *mvccpb.KeyValue) error {
 	return err
 }
 
-// Turn is what an agent that leads the job has to know besides its keys. That of the agent that
-// hosts the store is zero.
+// Turn is for an agent that has been elected to lead the job, until its key agent/ID is deleted:
+// from then on Commit returns ErrDeposed. That of the agent that hosts the store is zero.
 type Turn struct {
 	Lease    clientv3.LeaseID // of what it writes
 	LeaseTTL time.Duration    // of the agents' own leases
