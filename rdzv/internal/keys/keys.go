@@ -31,13 +31,13 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Family is what the keys of one kind begin with, a slash included.
+// Family is the prefix of the keys of one kind, with the slash that ends it.
 type Family string
 
 // Of is the key of one of them.
 func (f Family) Of(id string) string { return string(f) + id }
 
-// ID is what follows in a key of this family.
+// ID returns the id with which Of has made a key of this family.
 func (f Family) ID(key string) string { return strings.TrimPrefix(key, string(f)) }
 
 // End follows all keys of the family.

@@ -135,7 +135,7 @@ func checkRanks(tasks []agentTask, of func(agentTask) int, name string) *Problem
 	return nil
 }
 
-// noun is what people call tasks: without a launcher, agents.
+// noun returns the word for tasks in messages: without a launcher each agent is a task.
 func noun(tasks []agentTask) string {
 	if tasks[0].agent.Launched() {
 		return "tasks"

@@ -45,5 +45,5 @@ func Difference(other int) string {
 		other, Version)
 }
 
-// Advice is what to do about it.
+// Advice is the suggestion for users whose agents have different versions.
 const Advice = "use the same release of rdzv on all nodes: rdzv version prints it"

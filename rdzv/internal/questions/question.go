@@ -13,13 +13,14 @@ import (
 	"rdzv/rdzv/internal/record"
 )
 
-// Question is what an agent asks all agents of its job. Config.Answer answers it.
+// Question is sent to all agents of a job by one of them, see Session.Ask of package rdzv. Only
+// Config.Answer, which answers it, interprets Kind and Arg.
 type Question struct {
 	Kind string `json:"kind"`
 	Arg  string `json:"arg,omitempty"`
 }
 
-// Answer is what one agent answers.
+// Answer is the reply of one agent. Value comes from its Config.Answer: at most MaxAnswer bytes.
 type Answer struct {
 	Peer
 	Value []byte `json:"value,omitempty"`

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Exports are what the agent of rank 0 gives to all agents together with the world.
+// Exports are environment variables that the agent of rank 0 gives to the workers of all agents.
+// They are published together with the world.
 type Exports struct {
 	Sealed []byte `json:"sealed"` // that agents can read, and nobody who reads the store's files
 	// Variables are the names of those that are exported. The facts about them are not compared.

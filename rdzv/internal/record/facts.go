@@ -9,7 +9,7 @@ import (
 	"rdzv/internal/plural"
 )
 
-// Facts are what an agent has found out about its node and its program before it joined, so that
+// Facts describe an agent's node and program as the agent has found them before it joined, so that
 // the leader can compare the nodes.
 type Facts struct {
 	// Program identifies what the agent runs. Agents that run different programs are not compared.

@@ -14,7 +14,8 @@ const Unknown = -1
 // MaxSlots is the maximum number of workers of an agent: their outcome is one value.
 const MaxSlots = 1024
 
-// Member is what an agent publishes about itself before the world is agreed.
+// Member describes an agent. The agent puts it as member/ID to join an attempt. The leader assigns
+// the seats by the members of all agents.
 type Member struct {
 	// ID identifies the agent among all that ever join the job; see protocol.CheckID.
 	ID string `json:"id"`
@@ -51,7 +52,7 @@ type Member struct {
 	MasterPort int `json:"master_port,omitempty"`
 	// HeadStart is that of the world if this agent runs rank 0.
 	HeadStart time.Duration `json:"head_start,omitempty"`
-	// Exports are what all agents get if this one runs rank 0; nil if there is nothing.
+	// Exports are given to all agents if this one runs rank 0; nil if there are none.
 	Exports *Exports `json:"exports,omitempty"`
 
 	// JoinWithin is how long after joining the agent waits for the others; 0 is no limit.
@@ -90,7 +91,7 @@ const (
 	OtherProblem      ProblemKind = "other"      // a limit, a device, a port, ...
 )
 
-// Problem is what prevents an agent from running its workers. It is part of the member, so that the
+// Problem is a reason why an agent cannot run its workers. It is part of the member, so that the
 // problems of all nodes are reported together and all agents have the same exit code.
 type Problem struct {
 	// `program_missing`: the program, or its interpreter or script. `program_not_executable`: also
@@ -156,8 +157,8 @@ func CheckProblems(problems []Problem) error {
 	return nil
 }
 
-// Identity is what others need to name the agent, or to find another one in its place, when it is
-// lost.
+// Identity returns only the fields by which others name the agent when it is lost, or find another
+// one in its place. It is the value of agent/ID.
 func (m Member) Identity() Member {
 	return Member{ID: m.ID, Host: m.Host, Node: m.Node, PID: m.PID, Tasks: m.Tasks,
 		NodeRank: m.NodeRank}

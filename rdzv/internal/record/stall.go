@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Stall is what is known of an attempt whose workers run and make no progress.
+// Stall describes an attempt whose workers run and make no progress. It is part of the verdict if
+// the attempt ends because of that.
 type Stall struct {
 	Silent Seconds `json:"silent_seconds"` // for how long no worker has written anything
 	// the rank that is behind; -1 if it is not known

@@ -33,7 +33,8 @@ type Handlers struct {
 // maxProgress is how many reports wait in Progress.
 const maxProgress = 8
 
-// Signals are what an agent has seen of the signals of one attempt.
+// Signals has the values of an attempt's signals that an agent has read, and lets it wait for them.
+// Those that are not kept here, such as questions, are only passed to the Handlers.
 type Signals struct {
 	World   Signal[record.World]
 	Exports Signal[record.Exports] // set before World, if at all
