@@ -28,7 +28,8 @@ type Lease struct {
 	waiting map[chan struct{}]bool
 }
 
-// terms are what a Lease says, in ns by package boottime.
+// terms are the values of a Lease, in ns by package boottime. They may be in memory that other
+// processes read, see Share.
 type terms struct {
 	until   int64 // 0 is without a limit
 	renewed int64 // when until was last changed

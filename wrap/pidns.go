@@ -13,7 +13,8 @@ import (
 // it (kill(2)), and unshare --fork blocks it. So a program in such a namespace may not learn that
 // it is to end, whatever is sent to its worker, and would use up the whole grace period.
 
-// inits is what is known about the namespaces of a tree.
+// inits ends the namespaces of a tree that is being stopped. The first call of stop only begins the
+// pause before the first search.
 type inits struct {
 	seen  map[int]bool // their first processes that have been stopped, by pid
 	at    time.Time    // the next search for others

@@ -94,7 +94,7 @@ type run struct {
 	lease    hold
 }
 
-// state is what Run knows about a worker.
+// state is the part of a run for one worker: where its output goes, and how far it has come.
 type state struct {
 	tees      []*tee.Tee
 	chunk     *holder.Chunk // nil without a log

@@ -17,7 +17,7 @@ import (
 type Identity struct {
 	// Job is the launcher's name of the job, or of the step in it.
 	Job string
-	// Node is what the launcher calls the node, for launchers that have several on one host; may
+	// Node is the launcher's name of the node, for launchers that have several on one host; may
 	// be "".
 	Node string
 	// Words are those of the command before the program.

@@ -9,7 +9,7 @@ import (
 	"rdzv/wrap"
 )
 
-// Hello is what a runner tells its agent about its task.
+// Hello describes a task. Conn.Serve sends it to the agent, where Task.Hello returns it.
 type Hello struct {
 	PID  int      // set by Serve
 	Args []string // as os.Args

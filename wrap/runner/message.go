@@ -108,7 +108,8 @@ func (m *endMessage) result() wrap.Result {
 	}
 }
 
-// doneMessage is what Run has returned, but for the results. Ran says that there are some.
+// doneMessage says that Run has returned, with an error or nil. Its results came before, each in an
+// endMessage; Ran says that there are some.
 type doneMessage struct {
 	Ran bool
 	Err *failure

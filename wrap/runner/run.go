@@ -110,7 +110,7 @@ func stopFor(cause error) stopOrder {
 	return stopOrder{Delivered: s.Delivered, Groups: s.Groups, DumpStacks: s.DumpStacks}
 }
 
-// returned is what Run returns when it has in the runner.
+// returned returns the results of Task.Run when Run has returned in the runner.
 func (c *call) returned(m doneMessage) ([]wrap.Result, error) {
 	if !m.Ran {
 		return nil, m.Err.error()
@@ -118,7 +118,8 @@ func (c *call) returned(m doneMessage) ([]wrap.Result, error) {
 	return c.results, m.Err.error()
 }
 
-// abandoned is what Run returns when the runner is lost.
+// abandoned returns the results of Task.Run when the runner is lost: workers that had not ended by
+// then have ErrLost.
 func (c *call) abandoned() ([]wrap.Result, error) {
 	select {
 	case m := <-c.done: // it was lost after that

@@ -48,7 +48,7 @@ func newTask(s *socket, pid int, m helloMessage, fds []int) *Task {
 	return t
 }
 
-// Hello is what the task has told about itself.
+// Hello returns the description that the task has passed to Conn.Serve.
 func (t *Task) Hello() Hello { return t.hello }
 
 // Files are its stdin, stdout and stderr. They are open until Close, and share their modes and

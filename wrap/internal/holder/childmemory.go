@@ -7,7 +7,8 @@ import (
 
 // See child.go for what the functions of this file may do.
 
-// ownMemory is what the holder has of the agent as its fork: a copy of its memory, and its name.
+// ownMemory lets the holder, as a fork of the agent, give up its copy of the agent's memory, and
+// have a name and arguments of its own.
 type ownMemory struct {
 	page      uintptr // the size of a page: madvise(2) rounds up to whole ones
 	writable  []span

@@ -7,7 +7,7 @@ import (
 
 // See child.go for what the functions of this file may do.
 
-// output is what the holder keeps of the output of a worker, in case the agent is killed.
+// output lets the holder complete the log of a worker if the agent is killed.
 type output struct {
 	pipe, log uintptr // none is none
 	chunk     *Chunk

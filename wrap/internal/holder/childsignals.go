@@ -48,7 +48,7 @@ func (s *signals) next() syscall.Signal {
 	return syscall.Signal(info.number)
 }
 
-// sigaction is what a process does with a signal, as the kernel has it.
+// sigaction is the struct that rt_sigaction(2) reads and writes.
 type sigaction struct {
 	handler uintptr
 	_       [3]uintptr // flags, signals to block, and on most architectures a function

@@ -56,7 +56,8 @@ type Process struct {
 	shared []byte
 }
 
-// Config is what a holder can start, and for how long.
+// Config describes the workers that a holder can start, and when it kills them by itself. A Record
+// names a worker by its index in Workers.
 type Config struct {
 	Workers []Worker
 	// SameGroup makes the workers members of the process group of the agent; otherwise each is in one

@@ -13,8 +13,8 @@ type Shared struct {
 	FrozenFor  int64 // how long the agent may be stopped while workers run, in ns; 0 is for ever
 }
 
-// Chunk is what an agent has read of the output of a worker and may not have written to its log. A
-// holder writes it there if the agent is killed.
+// Chunk is shared memory for output of a worker that the agent has read and may not have written to
+// the log. The holder writes it there if the agent is killed.
 type Chunk struct {
 	// Size is the size that the log had before the chunk.
 	Size int64

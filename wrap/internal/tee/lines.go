@@ -87,8 +87,8 @@ func (l *lines) add(to writer, rest []byte, complete bool) (errno syscall.Errno)
 	return errno
 }
 
-// visible is what a terminal shows of a line: with a tag, which would be overwritten, only the last
-// state of a progress bar.
+// visible returns the part of a line that is shown. On a terminal with a tag that is only the last
+// state of a progress bar: a carriage return would let the others overwrite the tag.
 func (l *lines) visible(line []byte) []byte {
 	if l.tag == "" || !l.returns {
 		return line

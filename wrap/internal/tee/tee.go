@@ -73,7 +73,8 @@ type Tee struct {
 	done    chan struct{}
 }
 
-// stage is what a goroutine of a Tee is doing.
+// stage is how far the present chunk has come. When a write hangs, another goroutine goes on with
+// the stage after it.
 type stage int
 
 const (
