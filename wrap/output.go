@@ -67,7 +67,7 @@ func (f *files) close() {
 
 // open starts to read what worker i will write, as far as it is read. h gets the write ends
 // of pipes, which are added to ends.
-func (o *outputs) open(i int, h *holder.Worker, ends *files) error {
+func (o *outputs) open(i int, h *holder.WorkerSpec, ends *files) error {
 	w := &o.tree.Workers[i]
 	streams := []int{1, 2} // those that are read, the last one is kept
 	switch {
@@ -84,7 +84,7 @@ func (o *outputs) open(i int, h *holder.Worker, ends *files) error {
 	return nil
 }
 
-func (o *outputs) openStreams(i int, streams []int, h *holder.Worker, ends *files) error {
+func (o *outputs) openStreams(i int, streams []int, h *holder.WorkerSpec, ends *files) error {
 	w, s := &o.tree.Workers[i], &o.states[i]
 	tail := tee.NewTail(w.LastOutput.memory())
 	s.tail = &tail

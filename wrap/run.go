@@ -174,7 +174,7 @@ func (r *run) start() error {
 		if len(args) == 0 {
 			args = []string{w.Path}
 		}
-		h := holder.Worker{
+		h := holder.WorkerSpec{
 			Path: w.Path, Dir: w.Dir, Args: args, Env: w.Env, CPUs: w.Bind.CPUs, Node: w.Bind.node(),
 			Files: [3]int{number(w.Stdin), number(w.Stdout), number(w.Stderr)},
 			Pipe:  holder.Null, Log: holder.Null,

@@ -4,8 +4,8 @@ import "syscall"
 
 // See child.go for what the functions of this file may do.
 
-// program is a Worker in the form that system calls take. path, dir, argv and env are addresses of
-// text that ends with 0, or of lists of such addresses that end with 0.
+// program is a WorkerSpec in the form that system calls take. path, dir, argv and env are addresses
+// of text that ends with 0, or of lists of such addresses that end with 0.
 type program struct {
 	path, dir, argv, env uintptr
 	files                [3]uintptr // its streams; none is /dev/null

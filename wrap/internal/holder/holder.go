@@ -25,8 +25,8 @@ const Name = "tree-holder"
 // they may belong to another user or hang in the kernel.
 const KillWait = time.Duration(killWait)
 
-// Worker is one program to start.
-type Worker struct {
+// WorkerSpec describes a worker that a holder can start.
+type WorkerSpec struct {
 	Path  string   // executable; a relative path is resolved in Dir
 	Dir   string   // working directory; "" is the agent's
 	Args  []string // argv, including argv[0]
@@ -42,9 +42,9 @@ type Worker struct {
 }
 
 const (
-	// Null in Worker.Files is /dev/null.
+	// Null in WorkerSpec.Files is /dev/null.
 	Null = -1
-	// AnyNode in Worker.Node leaves the memory policy as it is.
+	// AnyNode in WorkerSpec.Node leaves the memory policy as it is.
 	AnyNode = -1
 )
 
@@ -59,7 +59,7 @@ type Process struct {
 // Config describes the workers that a holder can start, and when it kills them by itself. A Record
 // names a worker by its index in Workers.
 type Config struct {
-	Workers []Worker
+	Workers []WorkerSpec
 	// SameGroup makes the workers members of the process group of the agent; otherwise each is in one
 	// of its own.
 	SameGroup bool

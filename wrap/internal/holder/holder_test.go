@@ -15,7 +15,7 @@ type client struct {
 	*Process
 }
 
-func start(t *testing.T, workers ...Worker) client {
+func start(t *testing.T, workers ...WorkerSpec) client {
 	t.Helper()
 	p, err := New(Config{Workers: workers})
 	if err != nil {
@@ -68,16 +68,16 @@ func (c client) read() Record {
 	return c.read()
 }
 
-func sh(script string) Worker {
-	return Worker{
+func sh(script string) WorkerSpec {
+	return WorkerSpec{
 		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: []string{"PATH=" + os.Getenv("PATH")},
 		Files: [3]int{Null, 1, 2}, Node: AnyNode, Pipe: Null, Log: Null,
 	}
 }
 
 func TestHolder(t *testing.T) {
-	c := start(t, sh("exit 3"), Worker{Path: "/none", Files: [3]int{Null, Null, Null}, Node: AnyNode,
-		Pipe: Null, Log: Null}, sh("(sleep 1000 &) ; exec sleep 1000"))
+	c := start(t, sh("exit 3"), WorkerSpec{Path: "/none", Files: [3]int{Null, Null, Null},
+		Node: AnyNode, Pipe: Null, Log: Null}, sh("(sleep 1000 &) ; exec sleep 1000"))
 	c.order(Record{Kind: Start, Index: 1})
 	if r := c.next(Refused); syscall.Errno(r.A) != syscall.ENOENT || r.Index != 1 {
 		t.Errorf("%+v, want ENOENT", r)
@@ -152,7 +152,7 @@ func (c client) waitForState(pid int, state string) {
 // If there is no room for a report the end of the lease must not replace the one that waits.
 func TestLeaseEndsWhileAgentReadsNothing(t *testing.T) {
 	const refused = 400 // more than there is room for
-	workers := []Worker{sh("exec sleep 1000")}
+	workers := []WorkerSpec{sh("exec sleep 1000")}
 	for range refused {
 		none := sh("")
 		none.Path = "/none"

@@ -116,7 +116,7 @@ func (p *preparation) watch() {
 }
 
 // size is how many bytes a worker takes at most.
-func (w *Worker) size() uintptr {
+func (w *WorkerSpec) size() uintptr {
 	size := unsafe.Sizeof(slot{}) + uintptr(len(w.Path)+len(w.Dir)+64)
 	for _, list := range [][]string{w.Args, w.Env} {
 		for _, s := range list {
@@ -130,7 +130,7 @@ func (w *Worker) size() uintptr {
 }
 
 // describe sets what a worker executes.
-func (p *program) describe(a *arena, w *Worker) {
+func (p *program) describe(a *arena, w *WorkerSpec) {
 	p.path, p.argv, p.env = a.text(w.Path), a.texts(w.Args), a.texts(w.Env)
 	if w.Dir != "" {
 		p.dir = a.text(w.Dir)
