@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Allocation is what a resource manager has reserved for the job to which this process belongs.
+// Allocation has the tasks and nodes that a resource manager has reserved for the job to which this
+// process belongs. Package agent warns if a job of one agent does not use all of it.
 type Allocation struct {
 	Manager string // "Slurm", "PBS" or "LSF"; "" without one
 	Tasks   int    // Unknown if the job does not say

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Given is what decides a placement besides the environment.
+// Given decides a placement together with the environment, see DetectGiven. The zero value leaves
+// it to the environment.
 type Given struct {
 	// Launcher is one of Choices; "" recognises it.
 	Launcher Launcher

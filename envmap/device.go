@@ -30,7 +30,8 @@ func DeviceModes() []string {
 	}
 }
 
-// device is what assign chose for one worker.
+// device is the choice of assign for one worker: TorchChanges makes variables and notes of it, and
+// NUMA.Bind binds the worker to the node of its card.
 type device struct {
 	index     int // among the visible devices; Unknown if there is none
 	localRank int // the value for LOCAL_RANK

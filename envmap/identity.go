@@ -1,6 +1,7 @@
 package envmap
 
-// Identity is what the agents agreed on for one worker; TorchChanges makes its environment of it.
+// Identity is the place of one worker in the job, on which the agents have agreed, with settings of
+// its node. TorchChanges makes the worker's environment of it.
 type Identity struct {
 	Rank           int // 0 to WorldSize-1
 	WorldSize      int // workers of the job

@@ -41,7 +41,7 @@ func (p Placement) hintCount() string {
 	return say + "; with 1 each is a job of its own"
 }
 
-// hintUnclaimed is what to do about variables of nobody.
+// hintUnclaimed returns the hint about Placement.Unclaimed if no launcher was recognised.
 func hintUnclaimed(variables string) string {
 	if strings.HasPrefix(variables, "NODE_RANK") {
 		return "unset them, or use them with Config.Nodes N Config.NodeRank R Config.Store HOST, " +

@@ -35,7 +35,7 @@ type app struct {
 	commands commands // all that there are
 }
 
-// process is what an agent gets of this process.
+// process returns the parts of this process that the configuration of an agent needs.
 func (a *app) process() options.Process {
 	return options.Process{
 		Environ: a.environ, Env: a.env, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
@@ -51,7 +51,7 @@ func (a *app) print(text string) int {
 	return codeOK
 }
 
-// onTerminal is what stdout can show.
+// onTerminal returns the screen of stdout, the zero value if that is not a terminal.
 func (a *app) onTerminal() console.Screen {
 	return console.ScreenOf(a.stdout, a.env["TERM"], a.env["NO_COLOR"] != "")
 }

@@ -92,7 +92,7 @@ func (a *app) status(args []string) int {
 	return code
 }
 
-// view is what status prints, perhaps several times.
+// view prints the state of the jobs: once or, with --watch, again and again.
 type view struct {
 	app    *app
 	flags  statusFlags

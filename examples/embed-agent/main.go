@@ -65,7 +65,8 @@ func printEvent(e agent.Event) {
 	fmt.Println(string(line))
 }
 
-// work is what a worker does. It knows its place by RANK, WORLD_SIZE, MASTER_ADDR and so on.
+// work is the main function of a worker, and returns its exit code. It knows its place by RANK,
+// WORLD_SIZE, MASTER_ADDR and so on.
 func work(fail int) int {
 	stopped := make(chan os.Signal, 1)
 	signal.Notify(stopped, syscall.SIGTERM)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Scheduling is what the kernel's scheduler has counted for the main thread of a process.
+// Scheduling has the total times of the main thread of a process so far, as the kernel's scheduler
+// counts them.
 type Scheduling struct {
 	Ran    time.Duration // on a CPU
 	Waited time.Duration // ready to run, without a CPU

@@ -25,7 +25,7 @@ type toolchain struct {
 	stderr  io.Writer
 }
 
-// texts are what a program prints about itself.
+// texts are files of packages that the program itself prints: its manual page and completions.
 type texts struct{ man, bash, zsh, fish []byte }
 
 // build builds the programs, and collects what their packages contain.

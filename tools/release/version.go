@@ -37,7 +37,7 @@ func parseVersion(s string) (version, error) {
 	}, nil
 }
 
-// python is what follows 1.0.0: rc1, or rc2.dev20260102030405 between rc1 and rc2.
+// python returns the suffix of 1.0.0: rc1, or rc2.dev20260102030405 between rc1 and rc2.
 func python(phase, number, date string) string {
 	letters := map[string]string{"alpha": "a", "beta": "b", "rc": "rc"}
 	if date == "" {
@@ -50,7 +50,8 @@ func python(phase, number, date string) string {
 	return letters[phase] + number + ".dev" + date
 }
 
-// debian is what follows 1.0.0: ~rc1, or ~rc1.dev20260102030405.64c12bf1a2b3 between rc1 and rc2.
+// debian returns the suffix of 1.0.0: ~rc1, or ~rc1.dev20260102030405.64c12bf1a2b3 between rc1 and
+// rc2.
 // What begins with ~ sorts before the version without it.
 func debian(phase, number, date, commit string) string {
 	switch {

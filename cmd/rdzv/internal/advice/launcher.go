@@ -9,8 +9,9 @@ import (
 	"rdzv/internal/shell"
 )
 
-// WithoutTorchrun is what runs a program of torchrun's without it, "" for other programs: torchrun
-// starts workers and agrees on their ranks itself, as the launchers of accelerate and DeepSpeed do.
+// WithoutTorchrun returns the command line that runs a program of torchrun's without it, "" for
+// other programs: torchrun starts workers and agrees on their ranks itself, as the launchers of
+// accelerate and DeepSpeed do.
 func WithoutTorchrun(program []string) string {
 	own, ok := torchrunArgs(program)
 	if !ok {

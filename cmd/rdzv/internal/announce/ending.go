@@ -12,7 +12,8 @@ import (
 	"rdzv/rdzv/agent"
 )
 
-// ending is what has not been written yet about the end of the job or of an attempt.
+// ending holds back the line about the end of the job or of an attempt until it is known what
+// follows, so that a report can replace it, and a restart can be part of the same line.
 type ending struct {
 	console     *console.Console
 	held        string // why it ended, if that has not been written yet

@@ -24,7 +24,8 @@ func stalled(c *console.Console, e agent.Stalled) {
 	}
 }
 
-// StallText is what is written to a file about a stall.
+// StallText returns the text of the file that an agent writes about a stall, see
+// agent.Config.DescribeStall. The file of --report has it, too.
 func StallText(e agent.Stalled) string {
 	return fmt.Sprintf("%s\nattempt %d, --stall-timeout %v\n\n%s", stallLine(e.Stall), e.Attempt,
 		e.Timeout, tables.Stacks([]stacks.Report{e.Stacks}, lineWidth))

@@ -24,7 +24,7 @@ func (c *Console) Shows(lines []string, others int) bool {
 	return c.line != nil && c.line.Shows(lines, others)
 }
 
-// newLine is what must be written before a line so that it begins at the left: it ends what a
+// newLine returns the text to write before a line so that it begins at the left: it ends what a
 // worker has written that is no complete line, such as a progress bar. c.mu is held.
 func (c *Console) newLine() string {
 	within := c.line != nil && c.line.End()

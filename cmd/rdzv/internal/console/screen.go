@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Screen is what a stream can show beyond plain lines. The zero value is not a terminal: plain
-// lines of any length.
+// Screen describes the abilities of a stream beyond plain lines. The zero value is not a terminal:
+// plain lines of any length.
 type Screen struct {
 	terminal bool // with or without the abilities below
 	rewrites bool // a line can be erased and written again

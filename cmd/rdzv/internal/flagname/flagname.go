@@ -40,8 +40,8 @@ func Of(field string) string {
 	return cmp.Or(otherFlags()[field], "-"+b.String())
 }
 
-// Phrases are what the command says instead of phrases of the library where other names are not
-// enough: one flag for two fields, a variable for all ranks, the command itself.
+// Phrases returns phrases of the library with those that replace them in this command, where other
+// names are not enough: one flag for two fields, a variable for all ranks, the command itself.
 func Phrases() map[string]string {
 	return map[string]string{
 		"a smaller Config.MinNodes":                           "--nodes a smaller MIN",
@@ -60,7 +60,7 @@ func Phrases() map[string]string {
 }
 
 const (
-	// kept is what a text of the library quotes: a value, or the user's program.
+	// kept matches parts of a text that In does not change: a quoted value, or the user's program.
 	kept      = `"(?:[^"\\]|\\.)*"|rdzv exec -- .*`
 	nodeRange = `\bConfig\.MinNodes (\d+) and Config\.Nodes (\d+)`
 	field     = `\bConfig\.([A-Z]\w*(?:\.[A-Z]\w*)?)`

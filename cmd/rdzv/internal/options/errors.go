@@ -14,7 +14,7 @@ import (
 // command is the name of a command, for errors about its flags.
 type command string
 
-// inFlags is what is wrong with fields of an agent's configuration, in terms of the flags.
+// inFlags returns the errors of agent.Config.Validate with flags in place of the fields.
 func (c command) inFlags(err error) error {
 	if err == nil {
 		return nil

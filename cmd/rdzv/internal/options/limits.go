@@ -75,7 +75,8 @@ func (l *limits) headStartRow() flags.Row {
 		"this long after rank 0, or later while rank 0 loads torch (200ms)", &l.headStart)
 }
 
-// noneFor0 is what a flag means whose 0 is no time at all.
+// noneFor0 converts the value of a flag whose 0 is no time at all: in agent.Config, 0 is the
+// default.
 func noneFor0(d time.Duration) time.Duration {
 	if d == 0 {
 		return agent.None

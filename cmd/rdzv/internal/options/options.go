@@ -120,7 +120,7 @@ func (o *Options) settings(env envmap.Env) agent.Config {
 	return c
 }
 
-// Process is what an agent gets from the process that it runs in.
+// Process has the parts of the process in which an agent runs that Options.Config passes to it.
 type Process struct {
 	Environ               []string
 	Env                   envmap.Env // of Environ

@@ -83,7 +83,7 @@ func (m *captureMode) String() string { return string(*m) }
 // Type is that of a flag, for messages about a value that cannot be read.
 func (m *captureMode) Type() string { return "capture" }
 
-// NoValue is what the flag means without a value.
+// NoValue returns the value of the flag if it is given without one. Package flags calls it.
 func (m *captureMode) NoValue() string { return string(captureAlways) }
 
 // noCapture is the value of --no-capture, the former name of --capture=never.

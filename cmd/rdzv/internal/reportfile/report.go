@@ -145,7 +145,8 @@ func (r *Report) Early(end agent.JobEnded) {
 	r.writeBy(addReport, earlyTimeout)
 }
 
-// failureOf is what every agent knows about the worker that failed first.
+// failureOf returns the fields of a failure that the verdict has, so that every agent knows them.
+// Ended adds the others.
 func failureOf(v *rdzv.Verdict) *failure {
 	return &failure{
 		Rank: v.Rank, LocalRank: v.LocalRank, Host: v.Host, PID: v.PID, Signal: v.Signal,

@@ -200,7 +200,7 @@ func threadCounts(list []stacks.Count) string {
 	return visible.Line(strings.Join(texts, ", "))
 }
 
-// collectivesLine is what NCCL says of the ranks of a job, "" if it says nothing.
+// collectivesLine returns the line about NCCL's report on the ranks of a job, "" if there is none.
 func collectivesLine(text string) string {
 	if text == "" {
 		return ""

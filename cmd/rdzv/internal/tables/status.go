@@ -236,7 +236,7 @@ func outputOf(row []status.Rank) string {
 	return known
 }
 
-// unknown is what the table has where "-" would mean none.
+// unknown replaces a value that may exist. "-" says that there is none.
 const unknown = "?"
 
 // outputUnknown tells whether a rank may have written something that its agent does not read.

@@ -18,7 +18,7 @@ import (
 	"rdzv/internal/filelock"
 )
 
-// maxLen is what Kubernetes keeps of a message, in bytes.
+// maxLen is the size in bytes to which messages are cut: the kubelet reads no more.
 const maxLen = 4096
 
 // Off is the value of RDZV_TERMINATION_LOG with which nothing is written.
