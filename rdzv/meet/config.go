@@ -33,7 +33,7 @@ type Config struct {
 	LocalSize int    // number of agents on this node; -1 if unknown
 	Nodes     int    // number of nodes; -1 if unknown
 	Master    string // name or address of rank 0's host; "" if unknown
-	// MasterHint begins Searching.Hint if Master does not resolve; "" if nothing is known to help.
+	// MasterHint is for Searching.Hint if Master does not resolve; "" if nothing is known to help.
 	MasterHint string
 	// Job identifies the job; it is the same on all agents of a job and different for other jobs.
 	Job string

@@ -22,7 +22,7 @@ func NewToken() string {
 	return hex.EncodeToString(b)
 }
 
-// needed ends the messages of the errors below. Its 16 bytes are MinSecret.
+// needed ends error messages of ParseToken. Its 16 bytes are MinSecret.
 const needed = "a token has at least 16 random bytes, as hex or base64url " +
 	"(rdzv token prints one), or is a random UUID"
 

@@ -11,7 +11,7 @@ import (
 )
 
 // State decides for the leader of a job, see the package comment. It follows the job from one
-// attempt to the next. Only one goroutine may use it.
+// attempt to the next. It is not safe for concurrent use.
 type State struct {
 	config  Config
 	agents  agents
