@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"slices"
+	"syscall"
 
 	"rdzv/rdzv/internal/record"
 )
@@ -51,7 +52,13 @@ func (l *losses) enoughMayJoin() bool {
 
 // verdict returns the verdict when an agent is lost. If it had no launcher, and others wait for the
 // world in a store that no agent hosts, those join again: whoever has killed it may start it again.
+// One that was let leave ends the job if a spare that was to take its place has been lost since.
 func (l *losses) verdict(m *member) Verdict {
+	if m.withdrawn {
+		v := m.lostVerdict()
+		v.Kind, v.Signal = record.Ended, Signal(syscall.SIGTERM)
+		return v
+	}
 	if l.config.Elected && !l.phase.complete && !l.phase.later && m.OccupiesHost() {
 		return record.VerdictOf(record.Moved)
 	}
