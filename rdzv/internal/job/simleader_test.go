@@ -208,7 +208,7 @@ func fingerprint(s *State) string {
 		lines = append(lines, fmt.Sprintf("%s ranks %d spare %t here %t settled %t lost %t replaces %q",
 			id, m.seat.AllRanks(), m.seat.Spare, m.here, m.settled, m.lost, m.replaces))
 	}
-	if a.phase.world == nil && !a.phase.later || a.phase.world != nil {
+	if a.phase.world != nil || !a.phase.later || s.config.elastic() { // the order decides nothing
 		slices.Sort(lines)
 	}
 	b.WriteString(strings.Join(lines, "\n"))
