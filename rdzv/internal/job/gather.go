@@ -29,7 +29,7 @@ type gathering struct {
 	waited       time.Duration // between begin and the next notice that agents are missing
 	joinDeadline time.Time     // the earliest of all members; zero if none has one
 	otherWait    time.Time     // the same of agents without a place, while there are no members
-	timedOut     bool          // that has passed, and not all were here
+	timedOut     bool          // the deadline has passed, and not all were here
 	startAt      time.Time     // not before this are the workers started
 }
 
@@ -110,7 +110,7 @@ func (g *gathering) joined(t *turn, m Member) {
 	limitWait(t.now, m, &g.joinDeadline)
 }
 
-// limitWait makes a time not later than when an agent stops waiting that has just come.
+// limitWait lowers a deadline to that of an agent that has just come.
 func limitWait(now time.Time, m Member, earliest *time.Time) {
 	deadline := now.Add(m.JoinWithin)
 	if m.JoinWithin > 0 && (earliest.IsZero() || deadline.Before(*earliest)) {
@@ -118,8 +118,8 @@ func limitWait(now time.Time, m Member, earliest *time.Time) {
 	}
 }
 
-// deadline is when the attempt ends if not all are here; zero is never. All members may be lost
-// when another agent comes, which cannot take their place alone.
+// deadline is when the attempt ends if not all are here; zero is never. If all members are lost, an
+// agent that cannot take their place alone still has its own.
 func (g *gathering) deadline() time.Time { return cmp.Or(g.joinDeadline, g.otherWait) }
 
 // countLastCall starts the last call when enough agents of the first attempt of an elastic job have

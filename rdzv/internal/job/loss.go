@@ -52,7 +52,7 @@ func (l *losses) enoughMayJoin() bool {
 
 // verdict returns the verdict when an agent is lost. If it had no launcher, and others wait for the
 // world in a store that no agent hosts, those join again: whoever has killed it may start it again.
-// One that was let leave ends the job if a spare that was to take its place has been lost since.
+// An agent that was allowed to leave ends the job if the spare for its place has been lost since.
 func (l *losses) verdict(m *member) Verdict {
 	if m.withdrawn {
 		v := m.lostVerdict()
@@ -121,7 +121,7 @@ func (l *losses) irreplaceable(before []*member) *member {
 }
 
 // loseRunning handles the loss of a member that has its seat. That of one that has settled does not
-// end the job, which unsettled makes sure of.
+// end the job; unsettled is the condition for that in the store.
 func (l *losses) loseRunning(t *turn, m *member, e *ending, unsettled []Cond) {
 	if !m.lost && !m.settled {
 		l.members.pending--
