@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 )
 
 // The tasks of a node share an agent, under each launcher; with RDZV_NODE_AGENT=off each has one.
@@ -31,24 +32,32 @@ func TestNodeAgent(t *testing.T) {
 func TestNodeAgentFallbacks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		before string // what each task does before rdzv exec
+		before string // what each task does before it executes $rdzv exec
 		flags  string
 		agents int
 	}{
+		"nothing":                {"", "-v", 1},
 		"the first task is late": {"[ $OMPI_COMM_WORLD_LOCAL_RANK != 0 ] || sleep 1", "-v", 1},
 		"another task is late":   {"[ $OMPI_COMM_WORLD_LOCAL_RANK != 2 ] || sleep 4", "-v", 2},
 		"another command line":   {"", "-v --grace 1${OMPI_COMM_WORLD_RANK}s", 4},
 		"another directory":      {"mkdir -p $OMPI_COMM_WORLD_RANK; cd $OMPI_COMM_WORLD_RANK", "-v", 4},
 		"a variable of one task": {"[ $OMPI_COMM_WORLD_RANK != 3 ] || export RDZV_GRACE=3s", "-v", 2},
 		"a launcher is named":    {"", "-v --launcher openmpi", 4},
+		"another file":           {`[ $OMPI_COMM_WORLD_RANK != 3 ] || { cp "$rdzv" r; rdzv=./r; }`, "-v", 2},
+		"the second exec":        {`"$rdzv" exec -- true`, "-v", 1},
+		"no number of tasks":     {"unset OMPI_COMM_WORLD_LOCAL_SIZE", "-v", 1},
+		"a container per task":   {`rdzv="unshare --user --map-root-user --mount $rdzv"`, "-v", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			dir := p.dir("job")
-			script := fmt.Sprintf(`cd %q; %s; exec "$0" exec %s -- "$@"`, p.root, orTrue(c.before), c.flags)
-			line := append(mpirunCommand(4), "sh", "-c", script, *rdzvBin)
-			job := p.start(append(line, worker("record", dir)...)...)
+			script := fmt.Sprintf(`cd %q; rdzv=$0; %s; exec $rdzv exec %s -- "$@"`, p.root,
+				orTrue(c.before), c.flags)
+			began := time.Now()
+			job := p.start(append(append(mpirunCommand(4), "sh", "-c", script, *rdzvBin),
+				worker("record", dir)...)...)
 			job.checkCode(0)
+			t.Logf("%.1f s", time.Since(began).Seconds())
 			checkEnvironments(t, records(t, dir, 4))
 			if n := len(job.linesWith("rdzv: started by ")); n != c.agents {
 				t.Errorf("%d agents, want %d", n, c.agents)

@@ -26,12 +26,12 @@ func newListener(fd int) *Listener {
 
 const (
 	// lateWait is how long after the last task another one may come.
-	lateWait = 2 * time.Second
+	lateWait = 1500 * time.Millisecond
 	// helloWait is how long a task that has been accepted may take to introduce itself.
 	helloWait = 10 * time.Second
 )
 
-// Tasks waits for n other tasks, or until 2 s after the last one has come, or until ctx ends. Then
+// Tasks waits for n other tasks, or until 1.5 s after the last one has come, or until ctx ends. Then
 // it closes the address: tasks that come later are agents of their own, or meet there again. They
 // are in the order in which they came.
 func (l *Listener) Tasks(ctx context.Context, n int) []*Task {
