@@ -128,7 +128,7 @@ func TestLateTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.wait != 2*time.Second {
+	if l.wait != 1500*time.Millisecond {
 		t.Errorf("it waits %v", l.wait)
 	}
 	l.wait = limit / 4 // for a busy machine
