@@ -4,6 +4,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -17,48 +18,53 @@ var kills = flag.Int("kills", 5, "number of trees that TestKills kills")
 // TestKills kills processes of trees at random moments from the start of the agent on: nothing is
 // left. The workers ignore SIGTERM, fork twice and create sessions.
 func TestKills(t *testing.T) {
-	nothingLeft(t)
-	const most = 300 * time.Millisecond // by then all processes run, mostly
 	count := map[string]int{}
-	for range *kills {
-		cmd, _ := startAgent(t, 0, func(c *exec.Cmd) { c.Env[2] = argEnv + "=2" })
-		agent := cmd.Process.Pid
-		names := []string{"agent", "holder", "agent after worker", "worker and holder", "worker", "workers"}
-		kind := rand.IntN(len(names))
-		if kind > 0 {
-			eventually(t, "a worker runs", func() bool { return len(childrenOf(childNamed(agent))) > 0 })
-		}
-		time.Sleep(rand.N(most))
-		holder := childNamed(agent)
-		workers := childrenOf(holder)
-		if len(workers) == 0 { // the tree is being started
-			kind = 0
-		}
-		pids := [][]int{{agent}, {holder}, {agent}, {holder}, workers, workers}[kind]
-		switch kind {
-		case 2, 3:
-			pids = append(workers[:1], pids...)
-		case 4:
-			pids = workers[:1]
-		}
-		for _, pid := range pids {
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
-		count[names[kind]]++
-		if kind >= 4 { // the job goes on, or ends
-			cmd.Process.Kill()
-		}
-		if kind == 1 || kind == 3 {
-			eventually(t, "the agent has ended", func() bool { return dead(agent) })
-		}
-		cmd.Process.Kill()
-		cmd.Wait()
-		eventually(t, "nothing is left after "+names[kind], func() bool {
-			reapAdopted()
-			return len(marked(marker(t))) == 0
-		})
+	for n := range *kills {
+		t.Run(strconv.Itoa(n), func(t *testing.T) { count[killTree(t)]++ })
 	}
 	t.Logf("killed %v: 0 survivors", count)
+}
+
+// killTree starts a tree, kills some of its processes, and returns which.
+func killTree(t *testing.T) string {
+	nothingLeft(t)
+	const most = 300 * time.Millisecond // by then all processes run, mostly
+	cmd, _ := startAgent(t, 0, func(c *exec.Cmd) { c.Env[2] = argEnv + "=2" })
+	agent := cmd.Process.Pid
+	names := []string{"agent", "holder", "agent after worker", "worker and holder", "worker", "workers"}
+	kind := rand.IntN(len(names))
+	if kind > 0 {
+		eventually(t, "a worker runs", func() bool { return len(childrenOf(childNamed(agent))) > 0 })
+	}
+	time.Sleep(rand.N(most))
+	holder := childNamed(agent)
+	workers := childrenOf(holder)
+	if len(workers) == 0 { // the tree is being started
+		kind = 0
+	}
+	pids := [][]int{{agent}, {holder}, {agent}, {holder}, workers, workers}[kind]
+	switch kind {
+	case 2, 3:
+		pids = append(workers[:1], pids...)
+	case 4:
+		pids = workers[:1]
+	}
+	for _, pid := range pids {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if kind >= 4 { // the job goes on, or ends
+		cmd.Process.Kill()
+	}
+	if kind == 1 || kind == 3 {
+		eventually(t, "the agent has ended", func() bool { return dead(agent) })
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	eventually(t, "nothing is left after "+names[kind], func() bool {
+		reapAdopted()
+		return len(marked(marker(t))) == 0
+	})
+	return names[kind]
 }
 
 func childrenOf(pid int) []int {

@@ -263,7 +263,7 @@ func TestIfHandled(t *testing.T) {
 	handles.Stdout = out
 	signals := make(chan Event)
 	later := sh(t, "echo started; exec sleep 1000")
-	later.Stdout, later.StartAt = out, time.Now().Add(time.Second)
+	later.Stdout, later.StartAt = out, time.Now().Add(3*time.Second)
 	r := begin(t, Tree{
 		Workers: []Worker{sh(t, "exec sleep 1000"), handles, later}, Signals: signals,
 		Grace: longGrace,
