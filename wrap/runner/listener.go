@@ -31,9 +31,9 @@ const (
 	helloWait = 10 * time.Second
 )
 
-// Tasks waits for n other tasks, or until 1.5 s after the last one has come, or until ctx ends. Then
-// it closes the address: tasks that come later are agents of their own, or meet there again. They
-// are in the order in which they came.
+// Tasks waits for n other tasks, or until 1.5 s after the last one has come, or until ctx ends.
+// Then it closes the address: tasks that come later are agents of their own, or meet there again.
+// They are in the order in which they came.
 func (l *Listener) Tasks(ctx context.Context, n int) []*Task {
 	defer l.Close()
 	defer context.AfterFunc(ctx, func() { _ = l.file.SetReadDeadline(time.Unix(1, 0)) })()

@@ -25,8 +25,8 @@ type leaving struct {
 	requests map[string]bool // all that have put such an outcome
 }
 
-// ask notes that an agent is to leave. If it is already lost, the store may have refused the verdict
-// about that, which depends on there being no outcome.
+// ask notes that an agent is to leave. If it is already lost, the store may have refused the
+// verdict about that, which depends on there being no outcome.
 func (l *leaving) ask(id string, e *ending) {
 	if l.requests == nil {
 		l.requests = map[string]bool{}
@@ -43,8 +43,8 @@ func (l *leaving) ask(id string, e *ending) {
 	}
 }
 
-// unsettled returns the condition of a verdict about the loss of an agent: it has not settled, as its
-// outcome would show. An outcome that only asks to leave does not count.
+// unsettled returns the condition of a verdict about the loss of an agent: it has not settled, as
+// its outcome would show. An outcome that only asks to leave does not count.
 func (l *leaving) unsettled(id string, k keys.Attempt) []Cond {
 	if l.requests[id] {
 		return nil
