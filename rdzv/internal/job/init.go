@@ -168,9 +168,12 @@ func (i *initWatch) progress(now time.Time) InitProgress {
 }
 
 // unreached are the workers of an agent that have not reached init_process_group, as far as known.
+// One that has ended since the agent looked had probably left the process group.
 func (m *member) unreached() []Unreached {
 	if m.settled || m.lost || m.reached == nil {
 		return nil
 	}
-	return m.reached.Missing
+	return slices.DeleteFunc(slices.Clone(m.reached.Missing), func(u Unreached) bool {
+		return slices.ContainsFunc(m.ended, func(w Worker) bool { return w.Rank == u.Rank })
+	})
 }
