@@ -266,7 +266,7 @@ func trySignal(pid int, s syscall.Signal) error {
 // briefly.
 func (j *job) removeLeftovers() {
 	j.t.Helper()
-	alone := []string{"--nodes", "2", "--store", "localhost", "--join-timeout", "500ms"}
+	alone := []string{"--nodes", "2", "--store", "localhost", "--join-timeout", "1s"}
 	job := "leftovers-" + filepath.Base(j.root) // other tests do the same on this host
 	j.start(rdzvExec(append(alone, "--job", job), []string{"true"})...).checkCode(124)
 }
