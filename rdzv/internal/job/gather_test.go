@@ -27,3 +27,44 @@ func TestLastCall(t *testing.T) {
 		t.Errorf("%v, want the world", writes)
 	}
 }
+
+// The join timeout ends an attempt of which an agent is lost later, while the world is to be agreed.
+func TestJoinTimeoutCountsAgain(t *testing.T) {
+	patient := func(i int) Member {
+		m := joinedAgent(i)
+		m.JoinWithin = time.Minute
+		return m
+	}
+	// So many attempts: the job waits for another agent.
+	s := newState(base, Config{Tasks: 3, MinTasks: 2, LastCall: time.Hour, Elected: true, ReturnTime: time.Hour})
+	s.Apply(base, puts(patient(0), 1)...)
+	s.Apply(base, puts(patient(1), 2)...)
+	s.Apply(base, Change{run.Agents().Of("agent-0"), patient(0), 3}, Change{run.Agents().Of("agent-1"), patient(1), 3})
+	s.Apply(base, Change{run.Agents().Of("agent-1"), nil, 4}) // it may return
+	late := base.Add(time.Minute)
+	if writes, _ := s.Apply(late); len(writes) > 0 {
+		t.Fatalf("%v although an agent may be lost", writes)
+	}
+	writes, _ := s.Apply(late.Add(time.Second), Change{run.Lost().Of("agent-1"), Loss{}, 5})
+	if len(writes) != 1 || writes[0].Ops[0].Key != run.Attempt(0).Verdict() {
+		t.Errorf("%v, want a verdict", writes)
+	}
+}
+
+// An agent without a place waits no longer than its own join timeout if all members are lost.
+func TestDeadlineWithoutMembers(t *testing.T) {
+	var g gathering
+	if at := g.deadline(); !at.IsZero() {
+		t.Errorf("deadline %v", at)
+	}
+	for _, wait := range []time.Duration{0, time.Hour, time.Minute, 2 * time.Minute} {
+		limitWait(base, Member{JoinWithin: wait}, &g.otherWait)
+	}
+	if at := g.deadline(); !at.Equal(base.Add(time.Minute)) {
+		t.Errorf("deadline %v, want after a minute", at)
+	}
+	limitWait(base, Member{JoinWithin: time.Hour}, &g.joinDeadline)
+	if at := g.deadline(); !at.Equal(base.Add(time.Hour)) {
+		t.Errorf("deadline %v, want that of the member", at)
+	}
+}

@@ -1,6 +1,9 @@
 package job
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // An agent that joins an elastic job late waits for the next attempt, if there is a place for it.
 func TestLateAgents(t *testing.T) {
@@ -30,5 +33,28 @@ func TestLateAgents(t *testing.T) {
 		if !c.joins && call.writes[0].Ops[0].Value.(SeatValue).Full != c.full {
 			t.Errorf("%s: %v", name, call.writes)
 		}
+	}
+}
+
+// A late agent is not refused while the one that it may replace may be lost, but at once if it is
+// gone itself.
+func TestLateAgentWaits(t *testing.T) {
+	all := agents{present: map[string]*Member{}, gone: map[string]bool{}}
+	all.miss(base, "agent-1", nil, time.Second)
+	l := late{config: &Config{Tasks: 2}, agents: &all, members: in("", joinedAgent(0), joinedAgent(1))}
+	l.add(joinedAgent(5))
+	call := &turn{now: base}
+	if l.answer(call, run.Attempt(0), false, false); len(call.writes) > 0 || len(l.waiting) != 1 {
+		t.Errorf("%v, waiting %v; want no answer", call.writes, l.waiting)
+	}
+	if l.answer(call, run.Attempt(0), true, false); len(call.writes) != 1 {
+		t.Errorf("%v, want an answer when the world is agreed", call.writes)
+	}
+	l.add(joinedAgent(6))
+	all.gone["agent-6"] = true
+	call = &turn{now: base}
+	joined := l.answer(call, run.Attempt(0), false, false)
+	if len(joined) > 0 || len(call.writes) != 1 || !call.writes[0].Ops[0].Value.(SeatValue).Full {
+		t.Errorf("joined %v, %v; want that it is refused", joined, call.writes)
 	}
 }

@@ -39,14 +39,6 @@ var faults = []fault{
 		"a.phase.later && a.phase.world != nil", "a.phase.later && a.phase.complete"}},
 	{"SIGTERM between two attempts is lost", "withdraw.go", []string{
 		"	case e.verdict != nil:\n", "	case e.verdict != nil, !l.phase.complete:\n"}},
-	{"the loss of an agent that was to leave is not reported", "withdraw.go", []string{
-		"	if l.requests[id] {\n		return nil\n	}\n", ""}},
-	{"the join timeout counts once", "waiting.go", []string{
-		"	switch { // one of these", "	g.timedOut = true\n	switch { // one of these"}},
-	{"an agent without a place waits for ever", "gather.go", []string{
-		"cmp.Or(g.joinDeadline, g.otherWait)", "cmp.Or(g.joinDeadline)"}},
-	{"an agent that is gone joins late", "late.go", []string{
-		"case full || gone || agreed && isLast:", "case full || agreed && isLast:"}},
 	{"the next world does not wait for the workers of a silent agent", "overlap.go", []string{
 		"wait += c.LostGrace", "wait += 0"}},
 	{"an agent that is lost while its world is published stays", "absorb.go", []string{

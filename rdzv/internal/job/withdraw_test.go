@@ -1,6 +1,10 @@
 package job
 
-import "testing"
+import (
+	"testing"
+
+	"rdzv/rdzv/internal/record"
+)
 
 // An agent without workers may leave if the job goes on without it; otherwise that ends.
 func TestWhoMayLeave(t *testing.T) {
@@ -54,5 +58,38 @@ func TestWhoIsReleased(t *testing.T) {
 	}
 	if m.all[0].ending = true; l.releases("agent-1") {
 		t.Error("the signal was for all")
+	}
+}
+
+// The loss of an agent that was to leave ends the job, whichever the leader learns first: its outcome
+// only says that it was to leave.
+func TestLossOfAgentThatIsToLeave(t *testing.T) {
+	m := in("agent-1", joinedAgent(0), joinedAgent(1))
+	p := &phase{complete: true, world: &World{}}
+	all := agents{gone: map[string]bool{}}
+	l := leaving{agents: &all, members: m, phase: p, losses: &losses{config: &Config{}, agents: &all, members: m, phase: p}}
+	if c := l.unsettled("agent-1", run.Attempt(0)); len(c) != 1 {
+		t.Errorf("conditions %v, want that there is no outcome", c)
+	}
+	var e ending
+	if l.ask("agent-1", &e); len(l.asked) != 1 || len(e.wanted) > 0 {
+		t.Errorf("asked %v, verdicts %v", l.asked, e.wanted)
+	}
+	if c := l.unsettled("agent-1", run.Attempt(0)); len(c) != 0 {
+		t.Errorf("conditions %v, want none", c)
+	}
+	all.gone["agent-1"] = true
+	if l.ask("agent-1", &e); len(e.wanted) != 1 {
+		t.Errorf("verdicts %v, want one", e.wanted)
+	}
+}
+
+// An agent that has left is not called lost.
+func TestVerdictAboutAgentThatHasLeft(t *testing.T) {
+	m := in("", joinedAgent(0))
+	m.all[0].withdrawn = true
+	l := losses{config: &Config{}, agents: &agents{}, members: m, phase: &phase{}}
+	if v := l.verdict(m.all[0]); v.Kind != record.Ended || v.Signal == 0 {
+		t.Errorf("verdict %q", v.Error())
 	}
 }
