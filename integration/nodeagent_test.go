@@ -32,7 +32,7 @@ func TestNodeAgent(t *testing.T) {
 func TestNodeAgentFallbacks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		before string // what each task does before it executes $rdzv exec
+		before string // what each task does before it executes "$rdzv" exec, in $in
 		flags  string
 		agents int
 	}{
@@ -46,12 +46,12 @@ func TestNodeAgentFallbacks(t *testing.T) {
 		"another file":           {`[ $OMPI_COMM_WORLD_RANK != 3 ] || { cp "$rdzv" r; rdzv=./r; }`, "-v", 2},
 		"the second exec":        {`"$rdzv" exec -- true`, "-v", 1},
 		"no number of tasks":     {"unset OMPI_COMM_WORLD_LOCAL_SIZE", "-v", 1},
-		"a container per task":   {`rdzv="unshare --user --map-root-user --mount $rdzv"`, "-v", 4},
+		"a container per task":   {`in="unshare --user --map-root-user --mount"`, "-v", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			dir := p.dir("job")
-			script := fmt.Sprintf(`cd %q; rdzv=$0; %s; exec $rdzv exec %s -- "$@"`, p.root,
+			script := fmt.Sprintf(`cd %q; rdzv=$0 in=; %s; exec $in "$rdzv" exec %s -- "$@"`, p.root,
 				orTrue(c.before), c.flags)
 			began := time.Now()
 			job := p.start(append(append(mpirunCommand(4), "sh", "-c", script, *rdzvBin),

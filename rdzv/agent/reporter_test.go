@@ -34,7 +34,10 @@ func TestNoticed(t *testing.T) {
 	}{
 		{withKey, false, alone, `{"waited_seconds":3,"store":"10.0.0.6"}`},
 		{withKey, true, aloneWithKey, `{"waited_seconds":3,"store":"10.0.0.6"}`},
-		{insecure, false, NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), JoinLine: insecure.JoinLine}, `{"waited_seconds":3}`},
+		{
+			insecure, false, NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), JoinLine: insecure.JoinLine},
+			`{"waited_seconds":3}`,
+		},
 		{
 			other, false, DifferentToken{other, "copy the token of one node to the other " +
 				"(here it is /home/u/token), and start rdzv there again; or put before the command " +

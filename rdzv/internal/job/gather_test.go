@@ -35,11 +35,14 @@ func TestJoinTimeoutCountsAgain(t *testing.T) {
 		m.JoinWithin = time.Minute
 		return m
 	}
-	// So many attempts: the job waits for another agent.
-	s := newState(base, Config{Tasks: 3, MinTasks: 2, LastCall: time.Hour, Elected: true, ReturnTime: time.Hour})
+	// One more agent may join, so that the loss of one of two does not end the job.
+	s := newState(base, Config{
+		Tasks: 3, MinTasks: 2, LastCall: time.Hour, Elected: true, ReturnTime: time.Hour,
+	})
 	s.Apply(base, puts(patient(0), 1)...)
 	s.Apply(base, puts(patient(1), 2)...)
-	s.Apply(base, Change{run.Agents().Of("agent-0"), patient(0), 3}, Change{run.Agents().Of("agent-1"), patient(1), 3})
+	s.Apply(base, Change{run.Agents().Of("agent-0"), patient(0), 3},
+		Change{run.Agents().Of("agent-1"), patient(1), 3})
 	s.Apply(base, Change{run.Agents().Of("agent-1"), nil, 4}) // it may return
 	late := base.Add(time.Minute)
 	if writes, _ := s.Apply(late); len(writes) > 0 {

@@ -29,9 +29,9 @@ func (l *late) remove(id string) {
 
 // answer answers those that wait, and returns the ones that are members from now on: while the
 // world is not agreed they take the places of those that have been lost meanwhile. If the job has
-// all its tasks, or there is no next attempt, they are refused; while the world is not agreed not
-// before it is known which members are lost. An agent that is gone is refused: what it wrote has
-// arrived late.
+// all its tasks, or there is no next attempt, they are refused. While the world is not agreed, that
+// waits until it is known which members are lost. An agent that is gone is refused at once: what it
+// wrote has arrived late.
 func (l *late) answer(t *turn, k keys.Attempt, agreed, isLast bool) (joined []Member) {
 	for _, m := range slices.Clone(l.waiting) {
 		answer := SeatValue{Seat: record.SpareSeat, Agent: l.config.identity(m)}

@@ -42,7 +42,8 @@ var faults = []fault{
 	{"the next world does not wait for the workers of a silent agent", "overlap.go", []string{
 		"wait += c.LostGrace", "wait += 0"}},
 	{"an agent that is lost while its world is published stays", "absorb.go", []string{
-		"if m.lost {\n			a.losses.loseRunning(t, m, &a.end, a.leave.unsettled(m.ID, a.keys))", "if m.lost {\n			m.settled = false"}},
+		"if m.lost {\n			a.losses.loseRunning(t, m, &a.end, a.leave.unsettled(m.ID, a.keys))",
+		"if m.lost {\n			m.settled = false"}},
 	{"an agent that leaves takes its seat with it", "attempt.go", []string{
 		"	m.lost, m.withdrawn = true, true\n	a.remove(id, ", "	m.withdrawn = true\n	a.remove(id, "}},
 	{"a new leader does not know who was lost before", "restore.go", []string{

@@ -67,7 +67,8 @@ func TestLossOfAgentThatIsToLeave(t *testing.T) {
 	m := in("agent-1", joinedAgent(0), joinedAgent(1))
 	p := &phase{complete: true, world: &World{}}
 	all := agents{gone: map[string]bool{}}
-	l := leaving{agents: &all, members: m, phase: p, losses: &losses{config: &Config{}, agents: &all, members: m, phase: p}}
+	l := leaving{agents: &all, members: m, phase: p,
+		losses: &losses{config: &Config{}, agents: &all, members: m, phase: p}}
 	if c := l.unsettled("agent-1", run.Attempt(0)); len(c) != 1 {
 		t.Errorf("conditions %v, want that there is no outcome", c)
 	}

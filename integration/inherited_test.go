@@ -23,6 +23,9 @@ awk '{ print "nice " $19 ", policy " $41 }' /proc/self/stat
 // ownNumbers are those of one step of a job, or of one file.
 var ownNumbers = regexp.MustCompile(`step_[0-9]+|(pipe|socket):\[[0-9]+\]`)
 
+// limited matches the soft limit that the test sets: srun passes on no other.
+var limited = regexp.MustCompile(`Max open files +700 `)
+
 // A worker is where its launcher has put the task, with the same limits, CPUs, rights and stdin, also
 // if the agent of its node is another task.
 func TestWorkerInheritsAsWithoutRdzv(t *testing.T) {
@@ -38,12 +41,16 @@ func TestWorkerInheritsAsWithoutRdzv(t *testing.T) {
 					line = append(line[:slices.Index(line, *rdzvBin)], program...)
 				}
 				// For one of the CPUs, with limits of its own.
-				p.start(append([]string{"prlimit", "--nofile=700:900", "--core=0", "nice", "-n", "2",
-					"taskset", "-c", "0"}, line...)...).checkCode(0)
+				limits := []string{"prlimit", "--nofile=700:900", "--core=0", "nice", "-n", "2",
+					"taskset", "-c", "0"}
+				p.start(slices.Insert(line, max(0, slices.Index(line, "srun")), limits...)...).checkCode(0)
 				for rank := range n {
 					text, err := os.ReadFile(filepath.Join(p.dir(name), strconv.Itoa(rank)))
 					if err != nil {
 						t.Fatal(err)
+					}
+					if !limited.Match(text) {
+						t.Errorf("rank %d has another limit of open files:\n%s", rank, text)
 					}
 					ranks = append(ranks, ownNumbers.ReplaceAllString(string(text), "$1"))
 				}
