@@ -96,10 +96,10 @@ var restartKinds = []restartKind{
 		cause: (*restartJob).freezeMember},
 	{name: "etcd member's link", at: []string{atWork}, effect: nothing, light: true, needs: aCluster,
 		cause: (*restartJob).disconnectMember},
-	{name: "SIGTERM", at: []string{atWork, between}, effect: ends, code: 128 + 15, needs: noSpare,
-		cause: func(r *restartJob) { r.signal(r.someAgent(), syscall.SIGTERM) }},
-	{name: "preempted", at: []string{atWork}, effect: ends, code: 128 + 15, moves: true, needs: aSpare,
+	{name: "preempted", at: []string{atWork, between}, effect: ends, code: 128 + 15, moves: true,
 		cause: (*restartJob).preempt},
+	{name: "SIGINT", at: []string{atWork, between}, effect: ends, code: 128 + 2,
+		cause: func(r *restartJob) { r.signal(r.someAgent(), syscall.SIGINT) }},
 }
 
 func (k restartKind) ends() bool { return k.effect == ends }

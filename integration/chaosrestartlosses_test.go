@@ -92,18 +92,16 @@ func (r *restartJob) freezeLeader() {
 	}
 }
 
-// preempt sends SIGTERM to the agent of a host, which leaves the job if there is a spare for it.
+// preempt sends SIGTERM to the agent of a host, which leaves the job if another may take its place.
 func (r *restartJob) preempt() {
 	r.t.Helper()
 	host := r.hosts[r.current.host-1]
 	r.signal(r.agentOn(host), syscall.SIGTERM)
-	switch {
-	case r.spare == 0:
-		r.current.effect = ends
-	case r.continues():
+	if r.continues() {
 		r.preempted = true
+		left := r.commands[host-1]
 		r.replace(host)
-		r.commands[host-1].checkCode(r.current.code)
+		left.checkCode(r.current.code)
 	}
 }
 

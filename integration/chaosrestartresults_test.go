@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // checkEnd checks how the job ended, after the last fault.
@@ -33,6 +34,7 @@ func (r *restartJob) checkEnd(code int, last *restartFault) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
+	r.checkBeats()
 	found, _ := filepath.Glob(filepath.Join(r.records(), "[0-9]"))
 	if len(found) > r.attempt+1 || len(found) < min(r.attempt, restartsPerJob) {
 		t.Errorf("%d attempts have started, want %d", len(found), r.attempt+1)
@@ -53,7 +55,22 @@ func (r *restartJob) checkEnd(code int, last *restartFault) {
 		r.removeLeftovers()
 	}
 	if r.etcd {
-		r.checkStore()
+		r.checkStore(last)
+	}
+}
+
+// checkBeats checks that no process of an attempt ran when the next one had started.
+func (r *restartJob) checkBeats() {
+	var last time.Duration
+	for attempt := range r.attempt + 1 {
+		b := readBeats(r.t, r.records(), attempt)
+		if len(b) == 0 { // a program with torch, or ended before its workers started
+			continue
+		}
+		if b[0] < last {
+			r.t.Errorf("attempt %d started %v before the end of the one before", attempt, last-b[0])
+		}
+		last = b[len(b)-1]
 	}
 }
 

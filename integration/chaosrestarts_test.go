@@ -20,6 +20,9 @@ const torchShare = 5
 // restartsPerJob is --max-restarts of the jobs of TestChaosOfRestarts.
 const restartsPerJob = 3
 
+// restartGrace is --grace of these jobs. Some of their workers need longer to save.
+const restartGrace = time.Second
+
 // A fault campaign for jobs that restart: trainings on 3 hosts, each with faults one after another.
 // Each job ends with the parameters of an undisturbed training, or with the exit code and the report
 // of the fault that ended it. Nothing of an attempt is left when the next one begins, and the ranks of
@@ -143,7 +146,7 @@ func (r *restartJob) run(t *testing.T, c restartCluster) {
 func (r *restartJob) begin(t *testing.T, c restartCluster) {
 	t.Helper()
 	flags := append(c.flags(r.jobName()), "--max-restarts", fmt.Sprint(restartsPerJob),
-		"--peer-timeout", restartPeerTimeout.String(), "--grace", "300ms")
+		"--peer-timeout", restartPeerTimeout.String(), "--grace", restartGrace.String())
 	if r.withSpare {
 		flags = append(flags, "--spares", "1")
 	}

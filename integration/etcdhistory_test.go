@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -153,10 +154,14 @@ func ownKey(key string) string {
 	return ""
 }
 
-// keysLeft are the keys of jobs that are left when all leases have expired.
-func (e *etcd) keysLeft() (left []string) {
+// keysLeft are the keys of jobs that are left when the leases of agents have expired.
+func (e *etcd) keysLeft() []string { return e.keysLeftAfter(10 * etcdPeerTimeout) }
+
+// keysLeftAfter are those that are left after a time. A leader of the cluster that is new extends
+// leases.
+func (e *etcd) keysLeftAfter(d time.Duration) (left []string) {
 	e.t.Helper()
-	eventually(10*etcdPeerTimeout, func() bool { // a leader of the cluster that is new extends leases
+	eventually(d, func() bool {
 		left = nil
 		for _, kv := range e.get(clientv3.WithKeysOnly()) {
 			left = append(left, string(kv.Key))

@@ -128,6 +128,9 @@ func (c *cluster) overlap(
 		a.checkCode(0)
 	}
 	old, next := readBeats(t, dir, 0), readBeats(t, dir, 1)
+	if len(old) == 0 || len(next) == 0 {
+		t.Fatalf("%d and %d beats of two attempts", len(old), len(next))
+	}
 	starts := next[0]
 	t.Logf("attempt 1 started %v after the loss (--peer-timeout %v), %v after the last worker of attempt 0 had ended",
 		starts-lost, timeout, starts-old.before(continued))

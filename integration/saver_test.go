@@ -21,32 +21,23 @@ import (
 //
 //	saver DIR HOST
 //
-// It has a child, like one of a DataLoader, and another one in a session of its own. Each of the
-// three appends the time to a file in DIR/ATTEMPT-beats as long as it runs; see readBeats. The
-// worker writes DIR/ATTEMPT/RANK like inAttempts, and ends with 0 when DIR/finish exists.
+// It and two children write beats; see startBeats. The worker writes DIR/ATTEMPT/RANK like
+// inAttempts, and ends with 0 when DIR/finish exists.
 func runSaver(args []string) int {
 	dir, attempt, rank := args[0], os.Getenv("RDZV_ATTEMPT"), os.Getenv("RANK")
-	beats := filepath.Join(dir, attempt+"-beats")
 	own := filepath.Join(dir, attempt)
 	host, err := os.Hostname()
-	for _, d := range []string{beats, own} {
-		if e := os.MkdirAll(d, 0o700); e != nil {
-			err = e
-		}
+	if e := os.MkdirAll(own, 0o700); e != nil {
+		err = e
 	}
 	if err != nil {
 		return reportError(err)
 	}
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
-	for _, session := range []bool{false, true} {
-		child := exec.Command("/proc/self/exe", "beat", filepath.Join(beats, fmt.Sprintf("%s-child-%t", rank, session)))
-		child.SysProcAttr = &syscall.SysProcAttr{Setsid: session}
-		if err := child.Start(); err != nil {
-			return reportError(err)
-		}
+	if _, err := startBeats(dir, attempt, rank); err != nil {
+		return reportError(err)
 	}
-	go beat(filepath.Join(beats, rank))
 	draft := filepath.Join(dir, fmt.Sprint("draft", os.Getpid()))
 	text := fmt.Sprintln(os.Getpid(), host, os.Getenv("MASTER_ADDR"))
 	if err := os.WriteFile(draft, []byte(text), 0o600); err != nil {
@@ -74,10 +65,34 @@ func runSaver(args []string) int {
 // saveTime is longer than the workers of a lost agent may run after SIGTERM.
 const saveTime = 8 * time.Second
 
-// runBeat is a child of runSaver.
-func runBeat(args []string) int { return beat(args[0]) }
+// startBeats has three processes append the time to a file in DIR/ATTEMPT-beats as long as they run
+// (see readBeats): this one, a child like one of a DataLoader, and another child in a session of its
+// own, whose pid it returns. The children ignore SIGTERM.
+func startBeats(dir, attempt, rank string) (other int, err error) {
+	beats := filepath.Join(dir, attempt+"-beats")
+	if err := os.MkdirAll(beats, 0o700); err != nil {
+		return 0, err
+	}
+	for _, session := range []bool{false, true} {
+		file := filepath.Join(beats, fmt.Sprintf("%s-child-%t", rank, session))
+		child := exec.Command("/proc/self/exe", "beat", file)
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: session}
+		if err := child.Start(); err != nil {
+			return 0, err
+		}
+		other = child.Process.Pid
+	}
+	go beat(filepath.Join(beats, rank))
+	return other, nil
+}
 
-const beatTime = 2 * time.Millisecond
+// runBeat is a child of startBeats.
+func runBeat(args []string) int {
+	signal.Ignore(syscall.SIGTERM)
+	return beat(args[0])
+}
+
+const beatTime = 10 * time.Millisecond
 
 func beat(file string) int {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -99,7 +114,7 @@ func clock() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// beats are when processes of one attempt have run, in order.
+// beats are when processes of one attempt have run, in order; none if none have.
 type beats []time.Duration
 
 func readBeats(t *testing.T, dir string, attempt int) (all beats) {
@@ -116,9 +131,7 @@ func readBeats(t *testing.T, dir string, attempt int) (all beats) {
 			}
 		}
 	}
-	if slices.Sort(all); len(all) == 0 {
-		t.Fatalf("no process of attempt %d has run", attempt)
-	}
+	slices.Sort(all)
 	return all
 }
 

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -22,7 +23,8 @@ import (
 // Its ranks form a group at MASTER_PORT, which fails unless all are of the same attempt. Rank 0 writes
 // DIR/snapshot after each epoch, and the next attempt continues from it. When DIR/finish exists all
 // end with 0, and rank 0 prints its parameters. What each leaves in DIR is in enterAttempt. It exits
-// with 7 on SIGUSR1 and with 93, after which there is no restart, on SIGUSR2.
+// with 7 on SIGUSR1 and with 93, after which there is no restart, on SIGUSR2. On SIGTERM it saves for
+// 0.5 to 2 s, up to twice --grace, and exits with 0. Rank 0 draws a progress bar.
 func runTrainer(args []string) int {
 	rank, err1 := strconv.Atoi(os.Getenv("RANK"))
 	size, err2 := strconv.Atoi(os.Getenv("WORLD_SIZE"))
@@ -33,6 +35,8 @@ func runTrainer(args []string) int {
 		fmt.Fprintf(os.Stderr, "rank %d of attempt %s fails\n", rank, os.Getenv("RDZV_ATTEMPT"))
 		os.Exit(code)
 	}()
+	saves := &saveOnSIGTERM{}
+	go saves.run()
 	err := errors.Join(err1, err2)
 	if err == nil {
 		err = enterAttempt(args[0])
@@ -40,14 +44,28 @@ func runTrainer(args []string) int {
 	if err == nil {
 		err = train(args[0], rank, size)
 	}
+	saves.Lock()
 	if err != nil {
 		return reportError(err)
 	}
 	return 0
 }
 
-// enterAttempt starts a descendant that ignores SIGTERM, and writes "PID MASTER_PORT RANK DESCENDANT"
-// to DIR/ATTEMPT/RANK. What is left of earlier attempts, processes or a socket that listens on their
+// saveOnSIGTERM ends the worker when it has saved, which the end of another rank does not change.
+type saveOnSIGTERM struct{ sync.Mutex }
+
+func (s *saveOnSIGTERM) run() {
+	signal.Ignore(syscall.SIGABRT) // not caught, as in Python
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	<-terminated
+	s.Lock()
+	time.Sleep(restartGrace/2 + rand.N(restartGrace*3/2))
+	os.Exit(0)
+}
+
+// enterAttempt starts the children of startBeats, and writes "PID MASTER_PORT RANK CHILD", of the one
+// in another session, to DIR/ATTEMPT/RANK. What is left of earlier attempts, processes or a socket that listens on their
 // MASTER_PORT, it adds to DIR/alive. A zombie is not left: its agent may be frozen.
 func enterAttempt(dir string) error {
 	attempt, err := strconv.Atoi(os.Getenv("RDZV_ATTEMPT"))
@@ -64,16 +82,15 @@ func enterAttempt(dir string) error {
 		fmt.Fprintf(file, "attempt %d rank %s: %s\n", attempt, rank, left)
 		file.Close()
 	}
-	descendant := exec.Command("sh", "-c", `trap "" TERM; exec sleep 1000`)
-	descendant.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := descendant.Start(); err != nil {
+	child, err := startBeats(dir, strconv.Itoa(attempt), rank)
+	if err != nil {
 		return err
 	}
 	own := filepath.Join(dir, strconv.Itoa(attempt))
 	if err := os.Mkdir(own, 0o700); err != nil && !os.IsExist(err) {
 		return err
 	}
-	text := fmt.Sprintln(os.Getpid(), port, rank, descendant.Process.Pid)
+	text := fmt.Sprintln(os.Getpid(), port, rank, child)
 	draft := filepath.Join(dir, fmt.Sprint("draft", os.Getpid()))
 	if err := os.WriteFile(draft, []byte(text), 0o600); err != nil {
 		return err
@@ -85,12 +102,12 @@ func leftOf(dir string, attempt int, port string) (left string) {
 	for old := range attempt {
 		files, _ := filepath.Glob(filepath.Join(dir, strconv.Itoa(old), "*"))
 		for _, file := range files {
-			var pid, descendant, oldPort, rank int
+			var pid, child, oldPort, rank int
 			text, _ := os.ReadFile(file)
-			if _, err := fmt.Sscan(string(text), &pid, &oldPort, &rank, &descendant); err != nil {
+			if _, err := fmt.Sscan(string(text), &pid, &oldPort, &rank, &child); err != nil {
 				continue
 			}
-			for _, p := range []int{pid, descendant} {
+			for _, p := range []int{pid, child} {
 				if syscall.Kill(p, 0) == nil && stateOf(p) != "Z" {
 					left += fmt.Sprintf(" process %d of rank %d of attempt %d", p, rank, old)
 				}
@@ -231,6 +248,7 @@ func trainEpochs(dir string, conns []net.Conn, receive []*json.Decoder) error {
 		for _, conn := range conns {
 			err = errors.Join(err, json.NewEncoder(conn).Encode(v))
 		}
+		fmt.Fprintf(os.Stderr, "\repoch %d", v.Epoch)
 		if v.Last {
 			fmt.Println("parameters", v)
 			return err
