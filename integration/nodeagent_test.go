@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -61,6 +62,36 @@ func TestNodeAgentFallbacks(t *testing.T) {
 			checkEnvironments(t, records(t, dir, 4))
 			if n := len(job.linesWith("rdzv: started by ")); n != c.agents {
 				t.Errorf("%d agents, want %d", n, c.agents)
+			}
+		})
+	}
+}
+
+// A launcher's number of tasks per node may be wrong, because a wrapper has changed it: also if it
+// says that all tasks are on one node, the agents of two nodes meet.
+func TestWrongNumberOfLocalTasks(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2)
+	for _, test := range []struct{ launcher, variable string }{
+		{"openmpi", "OMPI_COMM_WORLD_LOCAL_SIZE=3"},
+		{"openmpi", "OMPI_COMM_WORLD_LOCAL_SIZE=4"},
+		{"hydra", "MPI_LOCALNRANKS=4"},
+	} {
+		t.Run(test.variable, func(t *testing.T) {
+			via := []string{"env", test.variable}
+			j := c.startJob(t, test.launcher, 2, []string{"-v"}, worker("record", jobDir), via...)
+			j.checkCommands(0)
+			for rank, r := range records(t, j.records(), 4) {
+				want := map[string]int{"RANK": rank, "LOCAL_RANK": rank % 2, "LOCAL_WORLD_SIZE": 2,
+					"GROUP_RANK": rank / 2, "GROUP_WORLD_SIZE": 2}
+				for name, n := range want {
+					if r.Env[name] != strconv.Itoa(n) {
+						t.Errorf("rank %d: %s is %q, want %d", rank, name, r.Env[name], n)
+					}
+				}
+			}
+			if n := len(j.linesWith("rdzv: started by ")); n != 2 {
+				t.Errorf("%d agents, want 2", n)
 			}
 		})
 	}

@@ -173,7 +173,8 @@ func TestAgentThatDoesNotRunItsWorkers(t *testing.T) {
 
 func TestUnsettledAgentIsNamed(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Tasks: 3, SettleTimeout: 100 * time.Millisecond})
+		// Two agents settle in this time, also on a busy machine.
+		j := start(t, LeaderConfig{Tasks: 3, SettleTimeout: 2 * time.Second})
 		sessions := j.agents(3)
 		j.worlds(sessions)
 		if err := sessions[0].End(j.ctx, 15, false); err != nil {

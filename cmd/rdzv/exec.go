@@ -34,8 +34,8 @@ func (a *app) exec(args []string) int {
 		app: a, options: options.New(), signals: signals, words: words,
 		report: reportfile.New(a.console, words, signals),
 		end:    termination.End{Env: a.env, Console: a.console, Words: words},
-		others: awaitTasks(context.Background()),
 	}
+	e.others, e.missing = awaitTasks(context.Background())
 	local, err := e.plan(args)
 	e.turns = turn.Catch() // not before: SIGTERM ends an agent that waits for a file
 	if err != nil {
@@ -78,6 +78,7 @@ type execution struct {
 	announce bool           // tell the user what all agents of this node know
 	turns    turn.Signals
 	others   otherTasks // of this node, whose workers this agent runs too
+	missing  bool       // not all tasks of this node have come
 }
 
 // plan reads the command line and plans the agent.
@@ -94,7 +95,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	e.events = eventfile.New(output.EventFile, func(err error) { own.Warn("%v", err) })
 	config := e.options.Config(e.app.process())
 	config.Program, config.Problems = e.program, e.problems
-	config.Tasks = e.others.forAgent(config)
+	config.Tasks, config.TasksMissing = e.others.forAgent(config), e.missing
 	if role.Err != nil {
 		own.Verbose("one agent per task: %v", role.Err)
 	}

@@ -25,9 +25,10 @@ type otherTask struct {
 // otherTasks are in the order of their local ranks.
 type otherTasks []otherTask
 
-// awaitTasks waits for the other tasks of this node.
-func awaitTasks(ctx context.Context) (all otherTasks) {
-	for _, t := range role.Tasks(ctx) {
+// awaitTasks waits for the other tasks of this node, and tells whether any are missing.
+func awaitTasks(ctx context.Context) (all otherTasks, missing bool) {
+	tasks, missing := role.Tasks(ctx)
+	for _, t := range tasks {
 		o := otherTask{task: t, env: envmap.ParseEnv(t.Hello().Env)}
 		o.place, _ = early.Detect(o.env, "") // it has succeeded in the task
 		all = append(all, o)
@@ -35,7 +36,7 @@ func awaitTasks(ctx context.Context) (all otherTasks) {
 	slices.SortFunc(all, func(a, b otherTask) int {
 		return cmp.Compare(a.place.LocalRank, b.place.LocalRank)
 	})
-	return all
+	return all, missing
 }
 
 // forAgent are the tasks as the agent uses them.

@@ -38,6 +38,9 @@ type Config struct {
 	// Tasks are the launcher's other tasks of this node whose workers this agent also runs, in the
 	// order of their local ranks.
 	Tasks []Task
+	// TasksMissing says that fewer tasks of this node came than the launcher tells. Its number may be
+	// wrong, so that the agent looks for others of its job also on other hosts.
+	TasksMissing bool
 	// Line, if set, knows whether what this agent has copied to Stderr ends within a line.
 	Line *wrap.Line
 

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
+	"rdzv/envmap"
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
@@ -261,11 +262,15 @@ func (c *connection) loadToken() ([]byte, error) {
 // node and the names of the launcher's nodes, also if etcd is the store.
 func (c *connection) meetConfig() meet.Config {
 	l, a := c.local, c.local.Config
+	localSize, nodes := l.Placement.LocalSize, l.Placement.Nodes
+	if a.TasksMissing {
+		localSize, nodes = envmap.Unknown, envmap.Unknown
+	}
 	return meet.Config{
 		Launcher: string(l.Placement.Launcher), Env: l.env, Size: l.Agents,
 		Rank: l.all().first().Placement.Rank, OtherPMI: l.all().otherPMI(),
 		NodeRank: l.Placement.NodeRank, AllNeeded: !l.layout().Elastic(),
-		LocalSize: l.Placement.LocalSize, Nodes: l.Placement.Nodes, Master: l.Placement.Master,
+		LocalSize: localSize, Nodes: nodes, Master: l.Placement.Master,
 		MasterHint: l.layout().MasterHint(),
 		Job:        l.Job,
 		Store:      a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,

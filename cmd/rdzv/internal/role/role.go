@@ -54,13 +54,14 @@ func init() {
 	}
 }
 
-// Tasks waits for the other tasks of this node, in the order of their process IDs. There are none
-// if this process is the agent of its own task alone.
-func Tasks(ctx context.Context) []*runner.Task {
+// Tasks waits for the other tasks of this node, in the order of their process IDs, and tells whether
+// any are missing. There are none if this process is the agent of its own task alone.
+func Tasks(ctx context.Context) (tasks []*runner.Task, missing bool) {
 	if listener == nil {
-		return nil
+		return nil, false
 	}
-	return listener.Tasks(ctx, others)
+	tasks = listener.Tasks(ctx, others)
+	return tasks, len(tasks) < others
 }
 
 // address is where the tasks of this node meet; "" if they do not.
