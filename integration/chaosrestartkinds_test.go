@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,6 +35,7 @@ const (
 	aSpare
 	aCluster // of etcd
 	noSpare
+	aLauncher
 )
 
 // A restartKind is a kind of fault of TestChaosOfRestarts.
@@ -81,6 +83,10 @@ var restartKinds = []restartKind{
 		cause: func(r *restartJob) { r.killAgent(r.hosts[r.current.host-1]) }},
 	{name: "two agents", at: []string{atWork}, effect: ends, code: 123, kills: true, moves: true,
 		needs: noSpare, cause: (*restartJob).killTwoAgents},
+	{name: "task", at: []string{atWork}, effect: ends, code: 123, kills: true, needs: aLauncher,
+		cause: func(r *restartJob) { r.signal(r.otherTask(), syscall.SIGKILL) }},
+	{name: "task pauses", at: []string{atWork}, effect: nothing, light: true, needs: aLauncher,
+		cause: func(r *restartJob) { r.stopFor(time.Second, r.otherTask()) }},
 	{name: "spare", at: []string{atWork}, effect: nothing, light: true, kills: true, needs: aSpare,
 		cause: (*restartJob).killSpare},
 	{name: "job's leader", at: []string{atWork, between}, effect: ends, code: 123, kills: true,
@@ -107,7 +113,8 @@ func (k restartKind) ends() bool { return k.effect == ends }
 // fits tells whether there can be such a fault in a setting.
 func (k restartKind) fits(s restartSetting) bool {
 	return k.needs == anySetting || k.needs == aSpare && s.withSpare ||
-		k.needs == noSpare && !s.withSpare || k.needs == aCluster && s.etcd
+		k.needs == noSpare && !s.withSpare || k.needs == aCluster && s.etcd ||
+		k.needs == aLauncher && s.under != "direct"
 }
 
 // signalRanks sends a signal to workers, at the same moment.
@@ -175,6 +182,18 @@ func (r *restartJob) stopFor(d time.Duration, pid int) {
 		r.t.Fatal(err)
 	}
 	r.awaitProgress()
+}
+
+// otherTask is a task of a launcher that is no agent: one of the last two, which share an agent.
+func (r *restartJob) otherTask() int {
+	r.t.Helper()
+	last := r.ranks - 1
+	tasks := []int{r.agentOf(last - 1), r.agentOf(last)}
+	i := slices.IndexFunc(tasks, func(pid int) bool { return pid != 0 && !isAgent(pid) })
+	if i < 0 {
+		r.t.Fatalf("the tasks %d of the last two ranks are agents, or have ended", tasks)
+	}
+	return tasks[i]
 }
 
 // someAgent is an agent of a random host.

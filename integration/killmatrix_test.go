@@ -28,15 +28,27 @@ var killCases = []killCase{
 	{name: "worker SIGKILL", codes: []int{128 + 9},
 		kill: func(j *job) { j.signal(j.workers[lastRank].PID, syscall.SIGKILL) }},
 	{name: "agent", codes: []int{123},
-		kill: func(j *job) { j.signal(j.agentOf(lastRank), syscall.SIGKILL) }},
+		kill: func(j *job) { j.signal(j.lastAgent(), syscall.SIGKILL) }},
 	{name: "store's agent", codes: []int{123},
 		kill: func(j *job) { j.signal(j.storeHost(), syscall.SIGKILL) }},
+	{name: "task", codes: []int{123}, launchers: jobLaunchers[1:],
+		kill: func(j *job) { j.signal(j.lastTask(), syscall.SIGKILL) }},
+	{name: "agent and task", codes: []int{123}, launchers: jobLaunchers[1:],
+		kill: func(j *job) {
+			task := j.lastTask()
+			j.signal(j.lastAgent(), syscall.SIGKILL)
+			j.signal(task, syscall.SIGKILL)
+		}},
 	{name: "holder", codes: []int{123},
-		kill: func(j *job) { j.signal(j.holderOf(lastRank), syscall.SIGKILL) }},
+		kill: func(j *job) { j.signal(j.holderBelow(j.lastAgent()), syscall.SIGKILL) }},
+	{name: "task's holder", codes: []int{123}, launchers: jobLaunchers[1:],
+		kill: func(j *job) { j.signal(j.holderBelow(j.lastTask()), syscall.SIGKILL) }},
 	{name: "process group", codes: []int{123},
 		kill: func(j *job) { j.signal(-j.groupOf(lastRank), syscall.SIGKILL) }},
 	{name: "agent SIGSTOP", codes: []int{123},
-		kill: func(j *job) { j.signal(j.agentOf(lastRank), syscall.SIGSTOP) }},
+		kill: func(j *job) { j.signal(j.lastAgent(), syscall.SIGSTOP) }},
+	{name: "task SIGSTOP", codes: []int{123}, launchers: jobLaunchers[1:],
+		kill: func(j *job) { j.signal(j.lastTask(), syscall.SIGSTOP) }},
 	{name: "store SIGSTOP", codes: []int{123}, resumes: "openmpi",
 		kill: func(j *job) { j.signal(j.storeHost(), syscall.SIGSTOP) }},
 	{name: "launcher", codes: []int{123}, launchers: jobLaunchers[1:], kill: (*job).killLauncher},
@@ -47,6 +59,36 @@ var killCases = []killCase{
 			daemon := j.daemonOf(lastRank, "orted", "prted", "hydra_pmi_proxy", "slurmstepd")
 			j.signal(daemon, syscall.SIGKILL)
 		}},
+}
+
+// lastAgent is the agent of the last two ranks, or of all of them; lastTask is the other task of the
+// last two, which is no agent.
+func (j *job) lastAgent() int {
+	if agent, _ := j.lastNode(); isAgent(agent) {
+		return agent
+	}
+	return j.storeHost() // the only one
+}
+
+func (j *job) lastTask() int {
+	j.t.Helper()
+	_, task := j.lastNode()
+	if isAgent(task) {
+		j.t.Fatalf("the last two ranks have the agent %d alone", task)
+	}
+	return task
+}
+
+// holderBelow is the holder of an agent or a task.
+func (j *job) holderBelow(pid int) int {
+	j.t.Helper()
+	for _, w := range j.workers {
+		if holder := parentOf(w.PID); parentOf(holder) == pid {
+			return holder
+		}
+	}
+	j.t.Fatalf("process %d has no holder", pid)
+	return 0
 }
 
 // groupOf is the process group of a rank's agent.
