@@ -115,7 +115,7 @@ func (l *Lease) use(renewals bool) chan struct{} {
 		l.waiting = map[chan struct{}]bool{}
 	}
 	l.waiting[c] = renewals
-	if l.terms().revoked != 0 {
+	if atomic.LoadInt64(&l.terms().revoked) != 0 {
 		c <- struct{}{}
 	}
 	return c

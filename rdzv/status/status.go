@@ -151,11 +151,15 @@ func Of(job string, answers []rdzv.Answer, missing []rdzv.Peer) Job {
 	j := Job{Job: job, Ranks: []Rank{}}
 	for _, a := range answers {
 		var agent Agent
+		j.Text = cmp.Or(j.Text, a.Error)
 		if a.Error != "" || json.Unmarshal(a.Value, &agent) != nil {
 			missing = append(missing, a.Peer)
 			continue
 		}
 		j.add(a.Peer, agent)
+	}
+	if j.State != "" {
+		j.Text = ""
 	}
 	for _, p := range missing {
 		j.Joined += p.Tasks

@@ -55,39 +55,46 @@ func statusOf(ctx context.Context, uid int, job string) (status.Report, error) {
 	if err != nil {
 		return status.Report{}, err
 	}
-	r := reportOn(found, func(reply query.JobReply, o Observation, r *status.Report) {
+	return reportOn(found, uid, func(reply query.JobReply, o Observation, r *status.Report) {
 		j := status.Of(reply.Job, o.Answers, o.Missing)
-		if uid == query.AnyUser {
-			j.UID = &reply.UID
-		}
+		j.UID = userOf(reply, uid)
 		r.Add(j)
-	})
-	return r, nil
+	}), nil
+}
+
+// userOf is the user of a job if those of all users were asked, nil if only those of one.
+func userOf(reply query.JobReply, asked int) *int {
+	if asked != query.AnyUser {
+		return nil
+	}
+	return &reply.UID
 }
 
 // Stop ends the jobs of this user with this name that have agents on this host. by says to all
 // nodes who has ended them: "rdzv stop on node1". It takes 5 s at most, and does not wait until
 // the workers have ended.
 func Stop(ctx context.Context, job, by string) (status.Report, error) {
-	question := rdzv.Question{Kind: StopQuestion, Arg: by}
-	found, err := askJobs(ctx, os.Geteuid(), job, question)
+	question, uid := rdzv.Question{Kind: StopQuestion, Arg: by}, os.Geteuid()
+	found, err := askJobs(ctx, uid, job, question)
 	if err != nil {
 		return status.Report{}, err
 	}
-	return reportOn(found, func(reply query.JobReply, o Observation, r *status.Report) {
+	return reportOn(found, uid, func(reply query.JobReply, o Observation, r *status.Report) {
 		r.Add(status.Job{Job: reply.Job, State: status.Ending})
 	}), nil
 }
 
 // Names are the jobs of this user that have agents on this host, without their ranks.
 func Names(ctx context.Context) (status.Report, error) {
-	found, err := askJobs(ctx, os.Geteuid(), "", rdzv.Question{})
-	return reportOn(found, nil), err
+	uid := os.Geteuid()
+	found, err := askJobs(ctx, uid, "", rdzv.Question{})
+	return reportOn(found, uid, nil), err
 }
 
-// reportOn is a report of what was found, to which add adds the jobs that have answered.
+// reportOn is a report of what was found when the jobs of user uid were asked, to which add adds those
+// that have answered.
 func reportOn(
-	found query.Found, add func(reply query.JobReply, o Observation, r *status.Report),
+	found query.Found, uid int, add func(reply query.JobReply, o Observation, r *status.Report),
 ) status.Report {
 	r := status.Report{
 		Jobs: []status.Job{}, Names: found.Names, Silent: found.Silent, Others: found.Others,
@@ -98,7 +105,8 @@ func reportOn(
 	for _, reply := range found.Jobs {
 		var o Observation
 		if err := cmp.Or(reply.Err, json.Unmarshal(reply.Value, &o)); err != nil {
-			r.Jobs = append(r.Jobs, status.Job{Job: reply.Job, Text: err.Error()})
+			r.Jobs = append(r.Jobs,
+				status.Job{Job: reply.Job, UID: userOf(reply, uid), Text: err.Error()})
 		} else {
 			add(reply, o, &r)
 		}
@@ -114,12 +122,13 @@ func Stacks(ctx context.Context, job string, dump bool) ([]stacks.Report, status
 	if dump {
 		question.Arg = FlightRecorder
 	}
-	found, err := askJobs(ctx, os.Geteuid(), job, question)
+	uid := os.Geteuid()
+	found, err := askJobs(ctx, uid, job, question)
 	if err != nil {
 		return nil, status.Report{}, err
 	}
 	var reports []stacks.Report
-	r := reportOn(found, func(reply query.JobReply, o Observation, r *status.Report) {
+	r := reportOn(found, uid, func(reply query.JobReply, o Observation, r *status.Report) {
 		r.Add(status.Job{Job: reply.Job, State: status.Running})
 		at, n := o.Stacks(reply.Job), len(reports)
 		if at.Ranks > 0 || n == 0 || reports[n-1].Job != reply.Job { // not one more that has not joined
