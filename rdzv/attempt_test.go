@@ -1,7 +1,6 @@
 package rdzv
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -37,16 +36,17 @@ func (j *job) next(i int, s *Session) *Session {
 	j.t.Helper()
 	m := member(i)
 	m.Hosting = s.config.Self.Hosting
-	n, err := s.Next(j.ctx, m, time.Time{})
+	return j.nextAs(s, m)
+}
+
+// nextAs joins an agent to the next attempt as this member.
+func (j *job) nextAs(s *Session, m Member) *Session {
+	j.t.Helper()
+	next, err := s.Next(j.ctx, m, time.Time{})
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	j.t.Cleanup(func() { // in tests that end early
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		n.Leave(ctx)
-	})
-	return n
+	return j.leavesAtEnd(next)
 }
 
 // restarted fails the attempt and joins all agents to the next one, the last one first.

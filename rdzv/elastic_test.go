@@ -122,11 +122,7 @@ func (v *variable) restart(agents ...int) (next Restart) {
 		if sum.Restart == nil {
 			v.t.Fatalf("agent %d: no restart: %+v", i, sum)
 		}
-		s, err := v.sessions[i].Next(v.ctx, v.agent(i).Self, time.Time{})
-		if err != nil {
-			v.t.Fatal(err)
-		}
-		next, v.sessions[i] = *sum.Restart, s
+		next, v.sessions[i] = *sum.Restart, v.nextAs(v.sessions[i], v.agent(i).Self)
 	}
 	return next
 }

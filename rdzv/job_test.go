@@ -239,7 +239,12 @@ func (j *job) joinWith(client *clientv3.Client, c Config) *Session {
 		j.t.Fatalf("%s: %v", c.Self.ID, err)
 	}
 	j.run = s.registration.Run.Keys
-	j.t.Cleanup(func() { // in tests that end early; a second call does nothing
+	return j.leavesAtEnd(s)
+}
+
+// leavesAtEnd makes an agent leave at the end of the test, unless it has left before.
+func (j *job) leavesAtEnd(s *Session) *Session {
+	j.t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		s.Leave(ctx)

@@ -86,6 +86,7 @@ func (j *job) joinUntilAgreed(client *clientv3.Client, c Config) *Session {
 			j.t.Error(err)
 			return nil
 		}
+		j.leavesAtEnd(s)
 		if _, err = s.World(j.ctx); err == nil {
 			return s
 		}

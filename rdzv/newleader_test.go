@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -74,11 +73,7 @@ func (j *job) nextOfAll(all []*Session) {
 		if s.leave.summary.Restart == nil {
 			continue
 		}
-		next, err := s.Next(j.ctx, s.config.Self, time.Time{})
-		if err != nil {
-			j.t.Fatal(err)
-		}
-		all[i] = next
+		all[i] = j.nextAs(s, s.config.Self)
 	}
 }
 

@@ -30,16 +30,6 @@ func (j *job) joinReplacing(agents, spares int) []*Session {
 	return sessions
 }
 
-// arrivesLate joins an agent in the background.
-func (j *job) arrivesLate(c Config) <-chan arrival {
-	arrived, client := make(chan arrival, 1), j.client(c.Self.ID)
-	go func() {
-		s, err := Join(j.ctx, client, c)
-		arrived <- arrival{s, err}
-	}()
-	return arrived
-}
-
 // again is agent i started again, on the same host.
 func (j *job) again(i, agents int) Config {
 	c := j.replacing(i, agents, 0)

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"rdzv/rdzv/restart"
 )
@@ -35,11 +34,7 @@ func (j *job) nextOf(i int, s *Session) *Session {
 	}
 	m := hosted(i)
 	m.Hosting = s.config.Self.Hosting
-	next, err := s.Next(j.ctx, m, time.Time{})
-	if err != nil {
-		j.t.Fatal(err)
-	}
-	return next
+	return j.nextAs(s, m)
 }
 
 // Spares run nothing until they take over the seats of lost agents, one after another, with all

@@ -34,13 +34,18 @@ type arrival struct {
 }
 
 // arrives joins an agent in the background.
-func (j *job) arrives(m Member) <-chan arrival {
-	c, client := make(chan arrival, 1), j.client(m.ID)
+func (j *job) arrives(m Member) <-chan arrival { return j.arrivesLate(j.agent(m)) }
+
+func (j *job) arrivesLate(c Config) <-chan arrival {
+	arrived, client := make(chan arrival, 1), j.client(c.Self.ID)
 	go func() {
-		s, err := Join(j.ctx, client, j.agent(m))
-		c <- arrival{s, err}
+		s, err := Join(j.ctx, client, c)
+		if err == nil {
+			j.leavesAtEnd(s)
+		}
+		arrived <- arrival{s, err}
 	}()
-	return c
+	return arrived
 }
 
 // loseBefore makes an agent be lost, and returns the summaries of the others, which have settled.
@@ -101,11 +106,7 @@ func TestNewcomerTakesTheSeatOfALostAgent(t *testing.T) {
 					for i, s := range rest {
 						m := onHost(2*i, fmt.Sprint("node", 2*i))
 						m.Hosting = s.config.Self.Hosting
-						next, err := s.Next(j.ctx, m, time.Time{})
-						if err != nil {
-							t.Fatal(err)
-						}
-						sessions[2*i] = next
+						sessions[2*i] = j.nextAs(s, m)
 					}
 					a := <-newcomer
 					if a.err != nil {
@@ -168,11 +169,7 @@ func TestOneNewcomerForEachVacancy(t *testing.T) {
 	for i := range 2 {
 		m := onHost(i, fmt.Sprint("node", i))
 		m.Hosting = sessions[i].config.Self.Hosting
-		next, err := sessions[i].Next(j.ctx, m, time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sessions[i] = next
+		sessions[i] = j.nextAs(sessions[i], m)
 	}
 	sessions[2] = newcomers[1]
 	j.worlds(sessions)
@@ -205,10 +202,7 @@ func TestLossWhileTheNextAttemptGathers(t *testing.T) {
 		if other.err != nil {
 			t.Fatal(other.err)
 		}
-		lost, err := sessions[1].Next(j.ctx, onHost(1, "node1"), time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lost := j.nextAs(sessions[1], onHost(1, "node1"))
 		j.lose(other.session)
 		j.lose(lost)
 		j.ended(lost)
@@ -219,11 +213,7 @@ func TestLossWhileTheNextAttemptGathers(t *testing.T) {
 		}
 		host := onHost(0, "node0")
 		host.Hosting = sessions[0].config.Self.Hosting
-		next, err := sessions[0].Next(j.ctx, host, time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := append([]*Session{next}, newcomers...)
+		all := append([]*Session{j.nextAs(sessions[0], host)}, newcomers...)
 		for i, w := range j.worlds(all) {
 			if w.Attempt != 1 || w.Seat.First() != i || len(w.Replaced) != 2 {
 				t.Errorf("agent %d: %+v", i, w)
