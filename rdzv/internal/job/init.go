@@ -73,7 +73,8 @@ func (i *initWatch) follow(t *turn) {
 	}
 	if !i.asked && !i.askAt.IsZero() && !t.now.Before(i.askAt) {
 		i.asked = true // one that does not answer has none
-		t.write("ask which ranks are missing", nil, Op{Key: i.keys.InitQuery(), Value: InitQuery{}})
+		t.write("ask which ranks are missing", []Cond{absent(i.keys.InitQuery())},
+			Op{Key: i.keys.InitQuery(), Value: InitQuery{}})
 	}
 	if i.changed && i.reported {
 		i.reportAllReached(t)

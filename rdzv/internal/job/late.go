@@ -47,8 +47,9 @@ func (l *late) answer(t *turn, k keys.Attempt, agreed, isLast bool) (joined []Me
 			joined = append(joined, m)
 			continue
 		}
-		t.write(fmt.Sprintf("admit the agent on %s", record.Address(m)), nil,
-			Op{Key: k.Seats().Of(m.ID), Value: answer})
+		seat := k.Seats().Of(m.ID)
+		t.write(fmt.Sprintf("admit the agent on %s", record.Address(m)), []Cond{absent(seat)},
+			Op{Key: seat, Value: answer})
 		l.take(m.ID, answer, agreed)
 	}
 	return joined

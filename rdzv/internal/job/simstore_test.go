@@ -276,6 +276,10 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 		if !ended {
 			s.fail("%s is written before the verdict", key)
 		}
+	case SeatValue, Started, InitQuery:
+		if exists {
+			s.fail("%s is written again", key)
+		}
 	case Loss:
 		id := strings.TrimPrefix(key, "lost/")
 		if _, lives := s.keys[run.Agents().Of(id)]; lives && !s.hosted {
