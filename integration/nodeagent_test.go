@@ -2,8 +2,10 @@ package integration
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -65,6 +67,23 @@ func TestNodeAgentFallbacks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A task that is no agent has few threads, however many processors the node has.
+func TestTaskHasFewThreads(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	dir := p.dir("job")
+	job := p.startWith([]string{"GOMAXPROCS=64"}, openMPI(p, 4, nil, worker("wait", dir))...)
+	for _, r := range records(t, dir, 4) {
+		task := agentAbove(r.PID)
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", task))
+		if err != nil || !isAgent(task) && len(threads) > 16 {
+			t.Errorf("a task has %d threads (%v)", len(threads), err)
+		}
+	}
+	job.signal(syscall.SIGTERM)
+	job.code()
 }
 
 // A launcher's number of tasks per node may be wrong, because a wrapper has changed it: also if it

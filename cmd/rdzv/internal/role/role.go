@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,10 +48,24 @@ func init() {
 	if addr == "" {
 		return
 	}
+	processors := runtime.GOMAXPROCS(0)
+	use(min(fewProcessors, processors))
 	var conn *runner.Conn
 	listener, conn, Err = runner.Meet(addr, place.LocalRank == 0)
 	if others = place.LocalSize - 1; conn != nil {
 		os.Exit(serve(conn, place, environ))
+	}
+	use(processors)
+}
+
+// fewProcessors is how many a task uses that is no agent. If the node has 96, using all of them would
+// cost it 33 threads instead of 7, 6.2 MB of memory instead of 4.5, and a fifth more CPU time.
+const fewProcessors = 2
+
+// use lets Go run n threads at the same time. A call stops all of them for a moment.
+func use(n int) {
+	if n != runtime.GOMAXPROCS(0) {
+		runtime.GOMAXPROCS(n)
 	}
 }
 
