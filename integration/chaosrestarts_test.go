@@ -155,6 +155,9 @@ func (r *restartJob) begin(t *testing.T, c restartCluster) {
 		program = c.torchTraining()
 	}
 	r.cluster, r.report = c, filepath.Join(c.root, fmt.Sprint("report", r.number))
+	if r.under == "slurm" {
+		c.run(c.slurm("wait", fmt.Sprint(restartHosts)))
+	}
 	c.jobEnv = []string{"RDZV_REPORT=" + r.report}
 	r.job = c.startJob(t, r.under, restartHosts, flags, program)
 	r.hosts, r.printed = []int{1, 2, 3}, map[*process]int{}
