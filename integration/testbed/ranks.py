@@ -171,7 +171,7 @@ def run_train():
     os._exit(0)  # as in run_store
 
 
-worker = 0  # the process that a forked rank represents, if this is one
+worker = child = 0  # the process that a forked rank represents, if this is one, and a child of that
 
 
 def leave_attempt():
@@ -180,7 +180,7 @@ def leave_attempt():
     rank, pid = os.environ["RANK"], worker or os.getpid()
     draft = os.path.join(os.environ["RANKS_DIR"], f"draft{pid}")
     with open(draft, "w") as file:
-        print(pid, os.environ["MASTER_PORT"], rank, pid, file=file)
+        print(pid, os.environ["MASTER_PORT"], rank, child or pid, file=file)
     os.rename(draft, os.path.join(directory, rank))
 
 
@@ -206,9 +206,9 @@ def serve(path):
                 message, files, _, _ = socket.recv_fds(connection, 64, 4)
                 pid = os.fork()
                 if pid == 0:
-                    global worker
+                    global worker, child
                     take_over(files)
-                    program, worker = message.decode().split()
+                    program, worker, child = message.decode().split()
                     return program
                 for file in files:
                     os.close(file)
@@ -260,7 +260,8 @@ def represent(program, path):
     names = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ABRT")
     numbers = [signal.Signals["SIG" + name] for name in names]
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    socket.send_fds(connection, [f"{program} {os.getpid()}".encode()], [0, 1, 2, environ])
+    message = f"{program} {os.getpid()} {start_children() if program != 'store' else 0}"
+    socket.send_fds(connection, [message.encode()], [0, 1, 2, environ])
     pass_on = lambda number, _: connection.send(bytes([number]))
     for number in numbers:
         signal.signal(number, pass_on)
@@ -275,6 +276,19 @@ def represent(program, path):
     with contextlib.suppress(OSError):  # SIGKILL has no handler
         signal.signal(-code, signal.SIG_DFL)
     os.kill(os.getpid(), -code)
+
+
+def start_children():
+    """Starts a child, like one of a DataLoader, and one in a session of its own, which ignore
+    SIGTERM. Returns the pid of the latter."""
+    for start in (lambda: None, os.setsid):
+        pid = os.fork()
+        if pid == 0:
+            start()
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            os.execvp("sleep", ["sleep", "1000"])
+    return pid
 
 
 def main():
