@@ -91,8 +91,8 @@ func Names(ctx context.Context) (status.Report, error) {
 	return reportOn(found, uid, nil), err
 }
 
-// reportOn is a report of what was found when the jobs of user uid were asked, to which add adds those
-// that have answered.
+// reportOn is a report of what was found when the jobs of user uid were asked, to which add adds
+// those that have answered.
 func reportOn(
 	found query.Found, uid int, add func(reply query.JobReply, o Observation, r *status.Report),
 ) status.Report {

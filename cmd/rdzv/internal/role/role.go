@@ -58,8 +58,8 @@ func init() {
 	use(processors)
 }
 
-// fewProcessors is how many a task uses that is no agent. If the node has 96, using all of them would
-// cost it 33 threads instead of 7, 6.2 MB of memory instead of 4.5, and a fifth more CPU time.
+// fewProcessors is how many a task uses that is no agent. If the node has 96, all of them would
+// cost it 33 threads instead of 8, 6.2 MB of memory instead of 4.7, and a fifth more CPU time.
 const fewProcessors = 2
 
 // use lets Go run n threads at the same time. A call stops all of them for a moment.
@@ -69,8 +69,8 @@ func use(n int) {
 	}
 }
 
-// Tasks waits for the other tasks of this node, in the order of their process IDs, and tells whether
-// any are missing. There are none if this process is the agent of its own task alone.
+// Tasks waits for the other tasks of this node, in the order of their process IDs, and tells
+// whether any are missing. There are none if this process is the agent of its own task alone.
 func Tasks(ctx context.Context) (tasks []*runner.Task, missing bool) {
 	if listener == nil {
 		return nil, false
