@@ -179,13 +179,13 @@ func (r *restartJob) goesOnUntil(end time.Time) {
 
 // checkStore checks that nothing of the job is left in the etcd cluster, and that no key was written
 // twice or by an agent that was lost. What agents leave that a launcher kills expires with the lease of
-// the job, which is 30 s longer than two peer timeouts.
+// the job.
 func (r *restartJob) checkStore(last *restartFault) {
 	r.t.Helper()
 	r.cluster.store.checkWrites(r.jobName())
 	limit := 3 * restartPeerTimeout
 	if last.kills && r.under != "direct" {
-		limit += 30 * time.Second
+		limit = jobLease(restartPeerTimeout) + restartPeerTimeout
 	}
 	if left := r.cluster.store.keysLeftAfter(limit); len(left) > 0 {
 		r.t.Errorf("keys are left: %s", strings.Join(left, ", "))

@@ -117,7 +117,7 @@ func (f etcdFault) run(t *testing.T, e *etcd, run int) (r faultResult) {
 	if f.repair != nil {
 		f.repair(e)
 	}
-	r.left = len(e.keysLeft())
+	r.left = len(e.keysLeftAfter(jobLease(etcdPeerTimeout) + 10*etcdPeerTimeout))
 	j.removeFiles()
 	f.check(t, r)
 	return r

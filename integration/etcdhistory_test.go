@@ -157,6 +157,9 @@ func ownKey(key string) string {
 // keysLeft are the keys of jobs that are left when the leases of agents have expired.
 func (e *etcd) keysLeft() []string { return e.keysLeftAfter(10 * etcdPeerTimeout) }
 
+// jobLease is how long the keys of a job exist that nobody could remove.
+func jobLease(peerTimeout time.Duration) time.Duration { return 2*peerTimeout + 30*time.Second }
+
 // keysLeftAfter are those that are left after a time. A leader of the cluster that is new extends
 // leases.
 func (e *etcd) keysLeftAfter(d time.Duration) (left []string) {

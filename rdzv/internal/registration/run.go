@@ -195,11 +195,13 @@ func (r *Run) leave(ctx context.Context) {
 	}
 }
 
-// remove removes the run. No agent can join it any more when the key run is gone.
+// remove removes the run with one request, because a slow store may not have time for more. No agent
+// can join it any more when the key run is gone, which belongs to a later run otherwise.
 func (r *Run) remove(ctx context.Context) {
-	forget := []clientv3.Op{clientv3.OpDelete(r.name.Present())}
-	if _, err := kv.Commit(ctx, r.store.Client, r.Present(), forget, nil); err == nil {
-		_, _ = r.store.Client.Delete(ctx, r.Keys.Prefix, clientv3.WithPrefix())
+	keys := clientv3.OpDelete(r.Keys.Prefix, clientv3.WithPrefix())
+	all := []clientv3.Op{clientv3.OpDelete(r.name.Present()), keys}
+	_, err := kv.Commit(ctx, r.store.Client, r.Present(), all, []clientv3.Op{keys})
+	if err == nil {
 		_, _ = r.store.Client.Revoke(ctx, r.JobLease)
 	}
 }
