@@ -35,7 +35,7 @@ func runSaver(args []string) int {
 	}
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
-	if _, err := startBeats(dir, attempt, rank); err != nil {
+	if _, err := startBeats(dir, attempt, rank, "end"); err != nil {
 		return reportError(err)
 	}
 	draft := filepath.Join(dir, fmt.Sprint("draft", os.Getpid()))
@@ -67,15 +67,15 @@ const saveTime = 8 * time.Second
 
 // startBeats has three processes append the time to a file in DIR/ATTEMPT-beats as long as they run
 // (see readBeats): this one, a child like one of a DataLoader, and another child in a session of its
-// own, whose pid it returns. The children ignore SIGTERM.
-func startBeats(dir, attempt, rank string) (other int, err error) {
+// own, whose pid it returns. SIGTERM ends the children, or they ignore it.
+func startBeats(dir, attempt, rank, onSIGTERM string) (other int, err error) {
 	beats := filepath.Join(dir, attempt+"-beats")
 	if err := os.MkdirAll(beats, 0o700); err != nil {
 		return 0, err
 	}
 	for _, session := range []bool{false, true} {
 		file := filepath.Join(beats, fmt.Sprintf("%s-child-%t", rank, session))
-		child := exec.Command("/proc/self/exe", "beat", file)
+		child := exec.Command("/proc/self/exe", "beat", file, onSIGTERM)
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: session}
 		if err := child.Start(); err != nil {
 			return 0, err
@@ -88,7 +88,9 @@ func startBeats(dir, attempt, rank string) (other int, err error) {
 
 // runBeat is a child of startBeats.
 func runBeat(args []string) int {
-	signal.Ignore(syscall.SIGTERM)
+	if args[1] == "ignore" {
+		signal.Ignore(syscall.SIGTERM)
+	}
 	return beat(args[0])
 }
 
