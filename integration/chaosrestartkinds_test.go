@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -84,9 +83,9 @@ var restartKinds = []restartKind{
 	{name: "two agents", at: []string{atWork}, effect: ends, code: 123, kills: true, moves: true,
 		needs: noSpare, cause: (*restartJob).killTwoAgents},
 	{name: "task", at: []string{atWork}, effect: ends, code: 123, kills: true, needs: aLauncher,
-		cause: func(r *restartJob) { r.signal(r.otherTask(), syscall.SIGKILL) }},
+		cause: func(r *restartJob) { r.signal(r.lastTask(), syscall.SIGKILL) }},
 	{name: "task pauses", at: []string{atWork}, effect: nothing, light: true, needs: aLauncher,
-		cause: func(r *restartJob) { r.stopFor(time.Second, r.otherTask()) }},
+		cause: func(r *restartJob) { r.stopFor(time.Second, r.lastTask()) }},
 	{name: "spare", at: []string{atWork}, effect: nothing, light: true, kills: true, needs: aSpare,
 		cause: (*restartJob).killSpare},
 	{name: "job's leader", at: []string{atWork, between}, effect: ends, code: 123, kills: true,
@@ -182,18 +181,6 @@ func (r *restartJob) stopFor(d time.Duration, pid int) {
 		r.t.Fatal(err)
 	}
 	r.awaitProgress()
-}
-
-// otherTask is a task of a launcher that is no agent: one of the last two, which share an agent.
-func (r *restartJob) otherTask() int {
-	r.t.Helper()
-	last := r.ranks - 1
-	tasks := []int{r.agentOf(last - 1), r.agentOf(last)}
-	i := slices.IndexFunc(tasks, func(pid int) bool { return pid != 0 && !isAgent(pid) })
-	if i < 0 {
-		r.t.Fatalf("the tasks %d of the last two ranks are agents, or have ended", tasks)
-	}
-	return tasks[i]
 }
 
 // someAgent is an agent of a random host.

@@ -191,7 +191,7 @@ func (r *restartJob) checkStore(last *restartFault) {
 		r.t.Errorf("keys are left: %s", strings.Join(left, ", "))
 	}
 	if !last.kills {
-		limit = 0
+		limit = 0 // each agent has revoked its own
 	}
 	var leases *clientv3.LeaseLeasesResponse
 	if !eventually(limit, func() bool {

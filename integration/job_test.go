@@ -205,11 +205,22 @@ func (j *job) agentOf(rank int) int { return agentAbove(j.workers[rank].PID) }
 // lastNode is the agent of the last two ranks, which are on one node, and their other task. The first
 // task is not the agent if it starts late.
 func (j *job) lastNode() (agent, other int) {
-	agent, other = j.agentOf(lastRank-1), j.agentOf(lastRank)
+	last := len(j.workers) - 1
+	agent, other = j.agentOf(last-1), j.agentOf(last)
 	if !isAgent(agent) {
 		agent, other = other, agent
 	}
 	return agent, other
+}
+
+// lastTask is a task of the last node that is no agent.
+func (j *job) lastTask() int {
+	j.t.Helper()
+	_, task := j.lastNode()
+	if task == 0 || isAgent(task) {
+		j.t.Fatalf("the last two ranks have no other task than agents: process %d", task)
+	}
+	return task
 }
 
 func (j *job) holderOf(rank int) int { return parentOf(j.workers[rank].PID) }

@@ -62,22 +62,12 @@ var killCases = []killCase{
 		}},
 }
 
-// lastAgent is the agent of the last two ranks, or of all of them; lastTask is the other task of the
-// last two, which is no agent.
+// lastAgent is the agent of the last two ranks, or of all of them.
 func (j *job) lastAgent() int {
 	if agent, _ := j.lastNode(); isAgent(agent) {
 		return agent
 	}
 	return j.storeHost() // the only one
-}
-
-func (j *job) lastTask() int {
-	j.t.Helper()
-	_, task := j.lastNode()
-	if isAgent(task) {
-		j.t.Fatalf("the last two ranks have the agent %d alone", task)
-	}
-	return task
 }
 
 // holderBelow is the holder of an agent or a task.

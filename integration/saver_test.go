@@ -67,7 +67,7 @@ const saveTime = 8 * time.Second
 
 // startBeats has three processes append the time to a file in DIR/ATTEMPT-beats as long as they run
 // (see readBeats): this one, a child like one of a DataLoader, and another child in a session of its
-// own, whose pid it returns. SIGTERM ends the children, or they ignore it.
+// own, whose pid it returns. onSIGTERM says what the children do: "end" or "ignore" it.
 func startBeats(dir, attempt, rank, onSIGTERM string) (other int, err error) {
 	beats := filepath.Join(dir, attempt+"-beats")
 	if err := os.MkdirAll(beats, 0o700); err != nil {

@@ -36,8 +36,8 @@ func runTrainer(args []string) int {
 		fmt.Fprintln(os.Stderr, "no batch", crand.Text()) // another message in each attempt
 		os.Exit(code)
 	}()
-	saves := &saveOnSIGTERM{}
-	go saves.run()
+	var saving sync.Mutex
+	go saveOnSIGTERM(&saving)
 	err := errors.Join(err1, err2)
 	if err == nil {
 		err = enterAttempt(args[0])
@@ -45,29 +45,29 @@ func runTrainer(args []string) int {
 	if err == nil {
 		err = train(args[0], rank, size)
 	}
-	saves.Lock()
+	saving.Lock()
 	if err != nil {
 		return reportError(err)
 	}
 	return 0
 }
 
-// saveOnSIGTERM ends the worker when it has saved, which the end of another rank does not change.
-type saveOnSIGTERM struct{ sync.Mutex }
-
-func (s *saveOnSIGTERM) run() {
+// saveOnSIGTERM ends the worker when it has saved. Meanwhile it holds saving, so that the worker does
+// not end earlier because another rank has ended.
+func saveOnSIGTERM(saving *sync.Mutex) {
 	signal.Ignore(syscall.SIGABRT) // not caught, as in Python
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
 	<-terminated
-	s.Lock()
+	saving.Lock()
 	time.Sleep(restartGrace/2 + rand.N(restartGrace*3/2))
 	os.Exit(0)
 }
 
 // enterAttempt starts the children of startBeats, and writes "PID MASTER_PORT RANK CHILD", of the one
-// in another session, to DIR/ATTEMPT/RANK. What is left of earlier attempts, processes or a socket that listens on their
-// MASTER_PORT, it adds to DIR/alive. A zombie is not left: its agent may be frozen.
+// in another session, to DIR/ATTEMPT/RANK. What is left of earlier attempts, processes or a socket
+// that listens on their MASTER_PORT, it adds to DIR/alive. A zombie is not left: its agent may be
+// frozen.
 func enterAttempt(dir string) error {
 	attempt, err := strconv.Atoi(os.Getenv("RDZV_ATTEMPT"))
 	if err != nil {

@@ -33,9 +33,10 @@ type arrival struct {
 	err     error
 }
 
-// arrives joins an agent in the background.
+// arrives joins this member in the background.
 func (j *job) arrives(m Member) <-chan arrival { return j.arrivesLate(j.agent(m)) }
 
+// arrivesLate is arrives with any configuration.
 func (j *job) arrivesLate(c Config) <-chan arrival {
 	arrived, client := make(chan arrival, 1), j.client(c.Self.ID)
 	go func() {

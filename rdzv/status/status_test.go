@@ -81,7 +81,6 @@ func TestMissingAnswers(t *testing.T) {
 	}
 }
 
-// The end of a job is known as soon as one agent knows it.
 // If no answer tells how an agent is, the report says why.
 func TestOnlyErrors(t *testing.T) {
 	job := Of("x", []rdzv.Answer{{Error: "the agent ends"}, {Error: "closed"}}, nil)
@@ -90,6 +89,7 @@ func TestOnlyErrors(t *testing.T) {
 	}
 }
 
+// The end of a job is known as soon as one agent knows it.
 func TestEnding(t *testing.T) {
 	ending := agentOf(2, true, true)
 	ending.State, ending.Seconds, ending.Ending = Ending, 1, "rank 3 failed"

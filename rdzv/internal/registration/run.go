@@ -196,7 +196,7 @@ func (r *Run) leave(ctx context.Context) {
 }
 
 // remove removes the run with one request, because a slow store may not have time for more. No
-// agent can join it any more when the key run is gone, which belongs to a later run otherwise.
+// agent can join the run any more when its key run is gone. That of a later run stays.
 func (r *Run) remove(ctx context.Context) {
 	keys := clientv3.OpDelete(r.Keys.Prefix, clientv3.WithPrefix())
 	all := []clientv3.Op{clientv3.OpDelete(r.name.Present()), keys}
