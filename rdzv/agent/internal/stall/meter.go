@@ -1,13 +1,6 @@
 package stall
 
-import (
-	"cmp"
-	"io/fs"
-	"time"
-
-	"rdzv/internal/procfs"
-	"rdzv/rdzv/stacks"
-)
+import "time"
 
 // meter measures for how long workers have been silent. It counts in steps: one that takes longer
 // than two, because this process was stopped, as by Ctrl-Z or a suspended batch job, counts as one.
@@ -28,9 +21,8 @@ type signs struct {
 }
 
 // note notes what the workers have done by now. all tells whether all of them run: the clock stands
-// still otherwise. waited is how long one of them has waited for a CPU since the last look, as far
-// as the kernel has told it by now: it does so when the wait is over, which may have begun before
-// the last look.
+// still otherwise. waited is how long one of them has waited for a CPU as far as that has become
+// known since the last look: the wait may have begun before it.
 func (m *meter) note(now time.Time, s signs, all bool, waited time.Duration) {
 	took := max(0, now.Sub(m.at))
 	if took > 2*m.step {
@@ -47,20 +39,4 @@ func (m *meter) note(now time.Time, s signs, all bool, waited time.Duration) {
 	}
 	m.silent = max(0, m.silent-waited)
 	m.at, m.seen = now, s
-}
-
-// waits is how long processes have waited for a CPU by now, by PID.
-type waits map[int]time.Duration
-
-// since is how long the main thread of one of the processes, or of the Python below it, has waited
-// since the last look: the one that waited longest. A process that was not there has begun since.
-func (w *waits) since(proc fs.FS, pids []int) (longest time.Duration) {
-	now := waits{}
-	for _, pid := range pids {
-		pid = cmp.Or(stacks.FindPython(proc, pid), pid)
-		now[pid] = procfs.ReadScheduling(proc, pid).Waited
-		longest = max(longest, now[pid]-(*w)[pid])
-	}
-	*w = now
-	return longest
 }

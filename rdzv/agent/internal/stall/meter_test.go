@@ -2,7 +2,6 @@ package stall
 
 import (
 	"testing"
-	"testing/fstest"
 	"time"
 )
 
@@ -67,29 +66,6 @@ func TestMeter(t *testing.T) {
 				t.Errorf("%s, look %d: silent for %v, broken %d times, want %v, %d",
 					name, i, m.silent, m.broken, l.silent, l.broken)
 			}
-		}
-	}
-}
-
-// The wait of the process that waited longest counts, of a new one all of it, and nothing where the
-// kernel does not tell it.
-func TestWaits(t *testing.T) {
-	const ms = time.Millisecond
-	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
-	var w waits
-	for i, look := range []struct {
-		proc fstest.MapFS
-		want time.Duration
-	}{
-		{fstest.MapFS{"71/schedstat": file("5 3000000 1\n"), "72/schedstat": file("5 2000000 1\n")}, 3 * ms},
-		{fstest.MapFS{"71/schedstat": file("5 4000000 1\n"), "72/schedstat": file("5 7000000 1\n")}, 5 * ms},
-		{fstest.MapFS{"71/schedstat": file("5 4000000 1\n")}, 0},
-		{fstest.MapFS{"71/schedstat": file("")}, 0},
-		{fstest.MapFS{}, 0},
-		{fstest.MapFS{"71/schedstat": file("5 9000000 1\n")}, 9 * ms}, // another process
-	} {
-		if got := w.since(look.proc, []int{71, 72}); got != look.want {
-			t.Errorf("look %d: waited %v, want %v", i, got, look.want)
 		}
 	}
 }

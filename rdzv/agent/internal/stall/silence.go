@@ -86,7 +86,7 @@ func (s *Silence) now() (m meter, running bool) {
 	if all && s.World.Size > 1 && signs.reached < len(list) {
 		signs.reached = s.reachedInit(list)
 	}
-	s.meter.note(now, signs, all, s.waits.since(s.Proc, tally.PIDs(list)))
+	s.meter.note(now, signs, all, s.waits.since(now, s.Proc, tally.PIDs(list)))
 	return s.meter, all
 }
 
