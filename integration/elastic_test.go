@@ -76,6 +76,8 @@ func TestVariableNumberOfNodes(t *testing.T) {
 				t.Errorf("the agents printed %q", srun.linesWith("rdzv: "))
 			}
 		}},
+		{"agent of two tasks", func(t *testing.T) { c.loseElasticTask(t, 2) }},
+		{"another task", func(t *testing.T) { c.loseElasticTask(t, 3) }},
 		{"rdzv store", func(t *testing.T) {
 			j := elastic(t, 0, "--nodes", "2:3")
 			store, argument := j.startShared(4)
@@ -88,6 +90,25 @@ func TestVariableNumberOfNodes(t *testing.T) {
 			}
 		}},
 	})
+}
+
+// loseElasticTask kills the task of a rank. There are two tasks on each node, which leaves the job.
+func (c *cluster) loseElasticTask(t *testing.T, rank int) {
+	t.Helper()
+	j, srun := c.srunTasks(t, 2, 2, []string{"--nodes", "2:3", "--max-restarts", "3"})
+	workers := j.ranks(0, "node1", "node2", "node3")
+	kill(agentAbove(workers[rank]))
+	workers = j.ranks(1, "node1", "node3")
+	kill(agentAbove(workers[rank]))
+	srun.code()
+	for _, want := range []string{
+		"4 ranks on 2 nodes: node1 0-1, node3 2-3; rank 0 at 10.77.0.11 (restart 1 of 3)",
+		"hint: give --nodes a smaller MIN",
+	} {
+		if len(srun.linesWith(want)) == 0 {
+			t.Errorf("the agents printed %q, want %q", srun.linesWith("rdzv: "), want)
+		}
+	}
 }
 
 // loseLeader kills the agent of rank 0, which leads the job of node1 and node2, in a store that no

@@ -45,15 +45,15 @@ func (c *cluster) replacedJob(t *testing.T, n int, flags ...string) *replacedJob
 // srunJob starts a job that may lose agents as one task on each of three hosts.
 func (c *cluster) srunJob(t *testing.T, flags ...string) (*replacedJob, *process) {
 	t.Helper()
-	return c.srunTasks(t, 1, append([]string{"--nproc-per-node", "2"}, flags...))
+	return c.srunTasks(t, 1, 1, append([]string{"--nproc-per-node", "2"}, flags...))
 }
 
-// srunTasks is srunJob with a number of tasks on each node.
-func (c *cluster) srunTasks(t *testing.T, tasks int, flags []string) (*replacedJob, *process) {
+// srunTasks is srunJob with a number of tasks on each node, whose attempt last succeeds.
+func (c *cluster) srunTasks(t *testing.T, tasks, last int, flags []string) (*replacedJob, *process) {
 	t.Helper()
 	j := &replacedJob{clusterPlace: c.newPlace(t)}
 	exec := rdzvExec(append([]string{"--grace", "1s"}, flags...),
-		[]string{"sh", "-c", inAttempts, j.dir("job"), "1"})
+		[]string{"sh", "-c", inAttempts, j.dir("job"), strconv.Itoa(last)})
 	return j, j.slurm(1, append([]string{"srun", "--job-name", filepath.Base(j.root), "-O", "-N", "3",
 		"--ntasks-per-node", strconv.Itoa(tasks), "--no-kill", "--kill-on-bad-exit=0"}, exec...)...)
 }
@@ -182,7 +182,7 @@ func TestLostAgentIsReplaced(t *testing.T) {
 	}})
 	for name, rank := range map[string]int{"agent of two tasks": 2, "another task": 3} {
 		scenarios = append(scenarios, scenario{name, func(t *testing.T) {
-			j, srun := c.srunTasks(t, 2, []string{"--spares", "1"})
+			j, srun := c.srunTasks(t, 2, 1, []string{"--spares", "1"})
 			kill(agentAbove(j.ranks(0, "node1", "node2")[rank]))
 			j.ranks(1, "node1", "node3")
 			srun.checkCode(128 + 9)
@@ -192,7 +192,7 @@ func TestLostAgentIsReplaced(t *testing.T) {
 		}})
 	}
 	scenarios = append(scenarios, scenario{"task of a spare", func(t *testing.T) {
-		j, srun := c.srunTasks(t, 2, []string{"--spares", "1"})
+		j, srun := c.srunTasks(t, 2, 1, []string{"--spares", "1"})
 		workers := j.ranks(0, "node1", "node2")
 		kill(j.taskWithout(workers, "SLURM_PROCID=5"))
 		srun.waitFor("the job goes on with 0 spares")

@@ -231,7 +231,11 @@ func (c *process) runsUntil(deadline time.Time) {
 	}
 }
 
+// kill kills a process, which may have ended. 0 and 1, the parents of those that have, are refused.
 func kill(pid int) {
+	if pid <= 1 {
+		panic(fmt.Sprintf("cannot kill %d: no process of a test", pid))
+	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
 		panic(fmt.Sprintf("cannot kill %d: %v", pid, err))
 	}

@@ -105,16 +105,18 @@ func TestNodeLeaves(t *testing.T) {
 		ends("the host of the store", "the job is stopped, because this agent hosts the store", 1),
 		{"srun", func(t *testing.T) {
 			j, srun := c.srunJob(t, "--spares", "1")
-			agent := agentAbove(j.ranks(0, "node1", "node2")[3])
-			if err := syscall.Kill(agent, syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-			j.ranks(1, "node1", "node3")
-			srun.checkCode(0) // also of the task that has left
-			want := "node3 takes over ranks 2-3 of node2 (restart 1 of 1)"
-			if lines := srun.linesWith(want); len(lines) != 1 {
-				t.Errorf("the agents printed %q", srun.linesWith("rdzv: "))
-			}
+			j.leaves(srun, j.ranks(0, "node1", "node2")[3],
+				"node3 takes over ranks 2-3 of node2 (restart 1 of 1)")
+		}},
+		{"srun, two tasks on each node", func(t *testing.T) {
+			j, srun := c.srunTasks(t, 2, 1, []string{"--spares", "1"})
+			j.leaves(srun, j.ranks(0, "node1", "node2")[3],
+				"node3 takes over ranks 2-3 of node2 (restart 1 of 1)")
+		}},
+		{"srun, two tasks, a variable number of nodes", func(t *testing.T) {
+			j, srun := c.srunTasks(t, 2, 1, []string{"--nodes", "2:3"})
+			j.leaves(srun, j.ranks(0, "node1", "node2", "node3")[3],
+				"4 ranks on 2 nodes: node1 0-1, node3 2-3; rank 0 at 10.77.0.11 (restart 1 of 1)")
 		}},
 		{"scancel", func(t *testing.T) {
 			j, srun := c.srunJob(t, "--spares", "1")
@@ -143,4 +145,17 @@ func TestNodeLeaves(t *testing.T) {
 			}
 		}},
 	})
+}
+
+// leaves sends SIGTERM to the task of a worker on node2, which leaves the job.
+func (j *replacedJob) leaves(srun *process, worker int, want string) {
+	j.t.Helper()
+	if err := syscall.Kill(agentAbove(worker), syscall.SIGTERM); err != nil {
+		j.t.Fatal(err)
+	}
+	j.ranks(1, "node1", "node3")
+	srun.checkCode(0) // also of the tasks that have left
+	if lines := srun.linesWith(want); len(lines) != 1 {
+		j.t.Errorf("the agents printed %q", srun.linesWith("rdzv: "))
+	}
 }

@@ -371,7 +371,7 @@ func TestElasticJobOfALauncherLosesTasksWhileTheyGather(t *testing.T) {
 		task(2)
 		v.lose(2)
 		verdict, _ := v.ended(host).(*Verdict)
-		if want := "; 1 agent is left, and the job needs 2"; verdict == nil ||
+		if want := "; 1 task is left, and the job needs 2"; verdict == nil ||
 			!strings.HasSuffix(verdict.Text, want) {
 			t.Errorf("%v, want %q", verdict, want)
 		}

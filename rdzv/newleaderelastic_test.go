@@ -122,7 +122,7 @@ func TestLeaderOfAnElasticJobIsLostWhileAgentsGather(t *testing.T) {
 		v.kill(v.sessions[0].config.Self.ID)
 		v.kill(v.sessions[1].config.Self.ID)
 		verdict, _ := v.ended(v.sessions[2]).(*Verdict)
-		if want := "; 1 agent is left, and the job needs 3"; verdict == nil || !strings.HasSuffix(verdict.Text, want) {
+		if want := "; 1 task is left, and the job needs 3"; verdict == nil || !strings.HasSuffix(verdict.Text, want) {
 			t.Errorf("%v, want %q", verdict, want)
 		}
 		v.settle(v.sessions[2])

@@ -26,7 +26,7 @@ func takesMember(k keys.Attempt, attempt int, late bool) []clientv3.Cmp {
 // another one late: the number of agents is variable, and another attempt may follow.
 func acceptsLateJoin(s *signals.Signals, agents int) bool {
 	w := s.World.Load()
-	return s.Verdict() == nil && w != nil && w.MaxAgents > 0 && w.MayRestart() && agents < w.MaxAgents
+	return s.Verdict() == nil && w != nil && w.MaxTasks > 0 && w.MayRestart() && agents < w.MaxTasks
 }
 
 // place is that of an agent on its host, which it occupies if it has no launcher, alone or with a

@@ -27,7 +27,7 @@ func (s *Session) World(ctx context.Context) (World, error) {
 	ctx, done := s.life.store.Until(ctx)
 	defer done()
 	w, asked := *s.signals.World.Load(), boottime.Now()
-	seat, err := readSeat(ctx, s.life.store, s.keys, s.config.Self.ID, w.MaxAgents > 0)
+	seat, err := readSeat(ctx, s.life.store, s.keys, s.config.Self.ID, w.MaxTasks > 0)
 	if err != nil {
 		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
 	}
@@ -79,7 +79,7 @@ func survivesLoss(attempt int, w *World) bool {
 	if w == nil { // between two attempts
 		return attempt > 0
 	}
-	return w.MayRestart() && (len(w.Spares) > 0 || w.MaxAgents > 0 || w.Replaceable)
+	return w.MayRestart() && (len(w.Spares) > 0 || w.MaxTasks > 0 || w.Replaceable)
 }
 
 // Ready reports that this agent can start its workers with what rank 0's agent exports, or all its

@@ -9,6 +9,7 @@ import (
 	"rdzv/rdzv/agent/internal/nodecheck"
 	"rdzv/rdzv/agent/internal/peers"
 	"rdzv/rdzv/check"
+	"rdzv/rdzv/internal/record"
 	"rdzv/rdzv/secret"
 )
 
@@ -90,7 +91,7 @@ func (c *checking) report(v *rdzv.Verdict) {
 	}
 	agents := c.local.Agents
 	if c.local.layout().Elastic() {
-		agents = max(c.local.Config.MinNodes, len(*members)) // each has one task
+		agents = max(c.local.layout().MinTasks(), record.TasksOf(*members))
 	}
 	r := check.Of(c.local.Job, agents, *members)
 	r.AddProblems(v)

@@ -134,7 +134,7 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 		Job: l.Job, Tasks: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
 		Unattended: !l.Placement.Launcher.Reports(), Refused: c.refusals.ByToken,
 		OtherVersion: c.refusals.ByVersion,
-		MinTasks:     l.Config.MinNodes, LastCall: l.Config.LastCall,
+		MinTasks:     l.layout().MinTasks(), LastCall: l.Config.LastCall,
 		SettleTimeout: l.Config.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
 		Waiting: func(r rdzv.Roster, waited time.Duration) {
 			c.events.send(Waiting{r, rdzv.Seconds(waited)})

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The number of nodes may vary without a launcher and under srun with one task for each node.
+// The number of nodes may vary without a launcher and under srun with one agent for each node.
 func TestNodeRangeOfLaunchers(t *testing.T) {
 	slurm := func(local string) []string {
 		return []string{
@@ -30,8 +30,8 @@ func TestNodeRangeOfLaunchers(t *testing.T) {
 		"half":                 {nil, 2, 4, "", "could form a second job"},
 		"half, store":          {nil, 2, 4, "node1", ""},
 		"srun":                 {slurm("1(x3)"), 1, 3, "", ""},
-		"srun, several":        {slurm("3"), 2, 3, "", "srun has started 3 tasks on this node"},
-		"srun, another number": {slurm("1(x3)"), 2, 4, "", "Config.MinNodes 2 and Config.Nodes 4: srun has started 3 tasks"},
+		"srun, several agents": {slurm("3"), 2, 3, "", "srun has started 3 tasks on this node, and they do not share an agent"},
+		"srun, another number": {slurm("1(x3)"), 2, 4, "", "Config.MinNodes 2 and Config.Nodes 4: srun has started tasks on 3 nodes"},
 		"mpirun":               {mpirun, 2, 3, "", "openmpi4 ends the job when it loses a node"},
 		"Indexed Job":          {[]string{"JOB_COMPLETION_INDEX=0"}, 2, 3, "", "gives each node its rank"},
 		"more than MAX":        {nil, 4, 3, "", "MinNodes 4: must be 1 to 3"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"syscall"
 
+	"rdzv/internal/plural"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -70,12 +71,14 @@ func (l *losses) verdict(m *member) Verdict {
 
 // tooFew is the verdict about the loss of an agent after which an elastic job cannot go on.
 func (l *losses) tooFew(m *member) Verdict {
-	v, left := m.lostVerdict(), l.members.left()
-	agents := "agents are"
-	if left == 1 {
-		agents = "agent is"
+	v, left, what, are := m.lostVerdict(), l.members.left(), "agent", "are"
+	if l.members.launched {
+		what = "task"
 	}
-	v.Text = fmt.Sprintf("%v; %d %s left, and the job needs %d", &v, left, agents,
+	if left == 1 {
+		are = "is"
+	}
+	v.Text = fmt.Sprintf("%v; %s %s left, and the job needs %d", &v, plural.Of(left, what), are,
 		l.config.MinTasks)
 	return v
 }

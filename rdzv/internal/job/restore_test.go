@@ -22,7 +22,7 @@ func TestLossThatNoLeaderHasSeen(t *testing.T) {
 		"a job": {Config{Tasks: 3}, 1, "lost the agent of rank 1 (pid 1001 on node1): " +
 			"it disconnected unexpectedly"},
 		"no launcher":  {Config{Tasks: 3}, Unknown, "all agents look for the store again"},
-		"too few left": {Config{Tasks: 2, MinTasks: 2}, 1, "1 agent is left, and the job needs 2"},
+		"too few left": {Config{Tasks: 2, MinTasks: 2}, 1, "1 task is left, and the job needs 2"},
 		"enough":       {Config{Tasks: 3, MinTasks: 2}, 1, ""},
 	} {
 		c.config.Elected = true

@@ -196,7 +196,7 @@ func (a *agent) lookForPlace(until time.Duration) {
 		over = a.removed || decided && e.value.(Settled).Restart == nil
 		w, agreed := a.keys[k.World()]
 		_, ended := a.keys[k.Verdict()]
-		runs = agreed && !ended && w.value.(World).MaxAgents > 0 && new(w.value.(World)).MayRestart()
+		runs = agreed && !ended && w.value.(World).MaxTasks > 0 && new(w.value.(World)).MayRestart()
 		a.attempt = n
 		return true
 	}, func(bool) {
@@ -275,7 +275,7 @@ func (a *agent) signal(name string, value any) {
 
 // readSeat reads this agent's seat, which was written before the world.
 func (a *agent) readSeat() {
-	n, answers := a.attempt, a.world.MaxAgents > 0
+	n, answers := a.attempt, a.world.MaxTasks > 0
 	var seat *SeatValue
 	forgotten := false
 	a.request(func() bool {
@@ -513,7 +513,7 @@ func (a *agent) survivesLoss() bool {
 	if w == nil { // between two attempts
 		return a.attempt > 0
 	}
-	return w.Attempt < w.MaxRestarts && (len(w.Spares) > 0 || w.MaxAgents > 0 || w.Replaceable)
+	return w.Attempt < w.MaxRestarts && (len(w.Spares) > 0 || w.MaxTasks > 0 || w.Replaceable)
 }
 
 // terminate is SIGTERM.

@@ -68,7 +68,7 @@ func (g *agreement) describe(w *World, of World) {
 	}
 	w.Replaceable = c.Replaceable
 	if c.elastic() && c.Check == nil {
-		w.MaxAgents = c.Tasks
+		w.MaxTasks = c.Tasks
 	}
 }
 

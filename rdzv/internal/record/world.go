@@ -15,8 +15,9 @@ type World struct {
 	Size   int `json:"world_size"`
 	Agents int `json:"agents"` // number of agents that run workers
 	Nodes  int `json:"nodes"`  // number of their nodes
-	// the largest number of agents, in a job with a variable number of nodes
-	MaxAgents int `json:"max_agents,omitempty"`
+	// the largest number of tasks, in a job with a variable number of nodes; without a launcher each
+	// agent is a task
+	MaxTasks int `json:"max_tasks,omitempty"`
 	// the nodes with their ranks; if there are more than 8, the first two and the last one
 	Layout     []NodeRanks `json:"layout"`
 	MasterAddr string      `json:"master_addr"` // MASTER_ADDR

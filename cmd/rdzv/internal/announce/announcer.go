@@ -199,7 +199,7 @@ func worldAgreed(c *console.Console, e agent.WorldAgreed) {
 	replaced(c, e)
 	switch {
 	case !e.Seat.Has(0):
-	case w.Attempt > 0 && w.MaxAgents > 0: // with other ranks than before
+	case w.Attempt > 0 && w.MaxTasks > 0: // with other ranks than before
 		c.Info("%s (restart %d of %d)", startLine(w), w.Attempt, w.MaxRestarts)
 	case w.Attempt == 0 && (w.Nodes > 1 || len(w.Spares) > 0):
 		c.Info("%s", startLine(w))

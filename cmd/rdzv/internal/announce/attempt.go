@@ -29,7 +29,7 @@ func withRanks(ranks string) string {
 
 // spare writes that this agent runs no workers.
 func spare(c *console.Console, e agent.WorldAgreed) {
-	if e.MaxAgents > 0 {
+	if e.MaxTasks > 0 {
 		c.Info("waiting for the next attempt: the job already runs on %s",
 			plural.Of(e.Nodes, "node"))
 		return

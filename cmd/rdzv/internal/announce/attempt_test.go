@@ -46,7 +46,7 @@ func TestRestartLines(t *testing.T) {
 	fewer := first
 	fewer.Missing = 2
 	elastic := agent.WorldAgreed{Announce: true, World: rdzv.World{
-		Attempt: 1, MaxRestarts: 3, MaxAgents: 4, Size: 4, Nodes: 2, MasterAddr: "10.0.0.1",
+		Attempt: 1, MaxRestarts: 3, MaxTasks: 4, Size: 4, Nodes: 2, MasterAddr: "10.0.0.1",
 		Layout: []rdzv.NodeRanks{{Host: "node1", Ranks: "0-1"}, {Host: "node3", Ranks: "2-3"}},
 		Seat:   rdzv.Seat{Tasks: []rdzv.SeatTask{{Slots: 2}}},
 	}}

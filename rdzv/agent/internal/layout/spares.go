@@ -29,17 +29,22 @@ func (l *Layout) checkSpares() error {
 			"use srun, or start rdzv on every node with Config.Launcher none Config.Nodes N",
 		)
 	case p.Launcher != envmap.None && p.LocalSize != max(l.Tasks, 1):
-		return hint.With(
-			fmt.Errorf("cannot keep spares: srun has started %d tasks on this node, and they do not share "+
-				"an agent", p.LocalSize),
-			"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 "+
-				"PROGRAM with Config.ProcsPerNode N",
-		)
+		return l.severalAgents("keep spares")
 	case n >= l.nodes():
 		return fmt.Errorf("cannot keep %s: the job has %s", plural.Of(n, "spare"),
 			plural.Of(l.nodes(), "node"))
 	}
 	return nil
+}
+
+// severalAgents is the error about nodes that may be lost, and tasks that do not share an agent.
+func (l *Layout) severalAgents(do string) error {
+	return hint.With(
+		fmt.Errorf("cannot %s: srun has started %d tasks on this node, and they do not share an agent",
+			do, l.Placement.LocalSize),
+		"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 "+
+			"PROGRAM with Config.ProcsPerNode N",
+	)
 }
 
 // nodes is the number of nodes, as far as it is known.

@@ -12,6 +12,10 @@ import (
 // Elastic tells whether the number of nodes may vary.
 func (l *Layout) Elastic() bool { return l.MinNodes > 0 }
 
+// MinTasks is the smallest number of tasks of the job, each node having as many as this one; 0 if
+// it does not vary.
+func (l *Layout) MinTasks() int { return l.MinNodes * max(l.Tasks, 1) }
+
 // checkNodeRange rejects a variable number of nodes that the launcher does not permit, and one with
 // which half of the nodes could form a job without the others.
 func (l *Layout) checkNodeRange() error {
@@ -28,16 +32,18 @@ func (l *Layout) checkNodeRange() error {
 			fmt.Errorf("cannot use %s: %s ends the job when it loses a node", nodes, p.Launcher),
 			"use srun, or "+alone,
 		)
-	case p.Launcher != envmap.None && p.LocalSize != 1:
+	case p.Launcher != envmap.None && p.LocalSize != max(l.Tasks, 1):
+		return l.severalAgents("use " + nodes)
+	case p.Launcher != envmap.None && most != l.nodes():
 		return hint.With(
-			fmt.Errorf("cannot use %s: srun has started %d tasks on this node", nodes, p.LocalSize),
-			"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 "+
-				"PROGRAM with Config.ProcsPerNode N",
+			fmt.Errorf("cannot use %s: srun has started tasks on %s", nodes, plural.Of(l.nodes(), "node")),
+			fmt.Sprintf("give Config.MinNodes MIN and Config.Nodes %d", l.nodes()),
 		)
-	case p.Launcher != envmap.None && most != l.Agents:
+	case p.Launcher != envmap.None && l.Agents != most*p.LocalSize:
 		return hint.With(
-			fmt.Errorf("cannot use %s: srun has started %s", nodes, plural.Of(l.Agents, "task")),
-			fmt.Sprintf("give Config.MinNodes MIN and Config.Nodes %d", l.Agents),
+			fmt.Errorf("cannot use %s: srun has started %s on this node, and %d in all", nodes,
+				plural.Of(p.LocalSize, "task"), l.Agents),
+			"start the same number on each node, with srun --ntasks-per-node",
 		)
 	case p.Launcher == envmap.None && 2*least <= most && !l.MayReplace(false):
 		return hint.With(
