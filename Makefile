@@ -162,7 +162,7 @@ KILLS ?= 1000
 kills: bin/rdzv
 	@scripts/install-missing test
 	$(INTEGRATION) -timeout 24h -run '^TestKillCampaign$$' -at-once 3 -v \
-		-killed-jobs $$(($(KILLS) / 10)) | grep -v '^ *=== RUN\|^ *--- PASS'
+		-killed-jobs $$(($(KILLS) / 10)) | grep --line-buffered -v '^ *=== RUN\|^ *--- PASS'
 	go test -count=1 -timeout 0 -v -run 'TestKills$$' ./wrap -kills $(KILLS)
 
 # FUZZTIME=1000000x: more inputs.
@@ -232,13 +232,13 @@ recording: bin/rdzv
 chaos: bin/rdzv
 	@scripts/install-missing test
 	$(INTEGRATION) -timeout 24h -run '^TestChaos' -at-once 2 \
-		-chaos-n 500 $(patsubst -n,-chaos-n,$(CHAOS)) -v | grep -v '^ *=== RUN\|^ *--- PASS'
+		-chaos-n 500 $(patsubst -n,-chaos-n,$(CHAOS)) -v | grep --line-buffered -v '^ *=== RUN\|^ *--- PASS'
 
 # FAULTS="-etcd-agents 16 -etcd-for 1m -etcd-runs 3": fewer agents, shorter, more runs of each.
 faults: bin/rdzv
 	@scripts/install-missing faults
 	$(INTEGRATION) -timeout 24h -run '^TestEtcdCampaign$$' -etcd-agents 64 -etcd-for 10m $(FAULTS) -v | \
-		grep -v '^ *=== \|^ *--- PASS'
+		grep --line-buffered -v '^ *=== \|^ *--- PASS'
 
 # CASES=deleted: only the cases whose names contain this. What kubectl tells about each case is in
 # bin/kubernetes. The cluster is stopped in any case.
@@ -256,12 +256,12 @@ kubernetes: bin/rdzv
 hangs: bin/rdzv
 	@scripts/install-missing test
 	$(INTEGRATION) -timeout 60m -run '^(TestHangs|TestHangInNCCL)$$' -hangs -at-once 2 -v | \
-		grep -v '^ *=== '
+		grep --line-buffered -v '^ *=== '
 
 kill-matrix: bin/rdzv
 	@scripts/install-missing test
 	$(INTEGRATION) -timeout 30m -all -run 'KillMatrix|KilledWhileWaiting|NodeCutOff' -at-once 1 -v | \
-		grep -v '^ *=== \|^ *--- PASS'
+		grep --line-buffered -v '^ *=== \|^ *--- PASS'
 
 # ATTACK=Replay: only the tests whose names contain this. The table is printed if a test fails too.
 attack: bin/rdzv
