@@ -50,10 +50,14 @@ func (d *descriptors) close() {
 	}
 }
 
-// highestDescriptor is the highest descriptor of this process.
+// highestDescriptor is the highest descriptor of this process, or what it hardly exceeds without
+// /proc. The holder looks at each up to this one.
 func highestDescriptor() uintptr {
-	highest := 1023
-	list, _ := os.ReadDir("/proc/self/fd")
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 1023
+	}
+	highest := 2
 	for _, e := range list {
 		if fd, err := strconv.Atoi(e.Name()); err == nil {
 			highest = max(highest, fd)
