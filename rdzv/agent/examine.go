@@ -134,7 +134,10 @@ func (l *Local) findProblems() {
 	errs := l.setup.Check()
 	l.Path, l.HeadStart = l.setup.Path, l.setup.HeadStart
 	errs = append(errs, l.countWorkers())
-	errs = append(errs, limits.ForWorkers(l.Workers),
+	if l.task == nil { // another task's process opens the files of its workers
+		errs = append(errs, limits.ForWorkers(l.Workers))
+	}
+	errs = append(errs,
 		l.identities().CheckDevices(l.env, l.Config.torchOptions(l.OwnTasks)), l.setup.MakeLogDir())
 	l.Problems = slices.Clone(l.Config.Problems)
 	for _, err := range errs {

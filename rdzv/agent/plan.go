@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -32,7 +33,7 @@ func Plan(c Config) (*Local, error) {
 		return nil, &InsideWorkerError{l.env["RANK"], l.env["RDZV_RUN_ID"]}
 	}
 	l.shown, _ = output.ParseRanks(c.Show) // Validate has done it before
-	known, err := l.place()
+	known, err := l.place(c.Root)
 	switch {
 	case !known:
 		return nil, err
@@ -69,16 +70,16 @@ func (e *InsideWorkerError) Error() string {
 }
 
 // place determines the agent's place, and what this implies of the others. known is false if the
-// launcher's variables contradict each other.
-func (l *Local) place() (known bool, err error) {
+// launcher's variables contradict each other. It reads files below root.
+func (l *Local) place(root fs.FS) (known bool, err error) {
 	c := l.Config
-	given := envmap.Given{Launcher: c.Launcher, Nodes: c.Nodes, Host: host.Name(), Root: c.Root}
+	given := envmap.Given{Launcher: c.Launcher, Nodes: c.Nodes, Host: host.Name(), Root: root}
 	if l.Placement, err = envmap.DetectGiven(l.env, given); err != nil {
 		return false, err
 	}
-	l.CPUs = envmap.ReadCPUs(c.Root)
-	l.Devices = envmap.VisibleDevices(l.env, c.Root)
-	l.numa = identity.ReadNUMA(c.Bind, c.Root)
+	l.CPUs = envmap.ReadCPUs(root)
+	l.Devices = envmap.VisibleDevices(l.env, root)
+	l.numa = identity.ReadNUMA(c.Bind, root)
 	all := l.layout()
 	err = all.Count()
 	l.Agents, l.Placement = all.Agents, all.Placement
@@ -87,6 +88,7 @@ func (l *Local) place() (known bool, err error) {
 
 // planTasks plans the workers of the other tasks of this node.
 func planTasks(l *Local) error {
+	files := &taskfiles.Cache{Files: l.Config.Root}
 	for i := range l.Config.Tasks {
 		t := &l.Config.Tasks[i]
 		other := &Local{
@@ -94,7 +96,7 @@ func planTasks(l *Local) error {
 			sharing: l.sharing,
 		}
 		other.shown = l.shown
-		if _, err := other.place(); err != nil {
+		if _, err := other.place(t.root(files)); err != nil {
 			return err
 		}
 		_ = other.countWorkers() // a problem that is found again
@@ -107,8 +109,13 @@ func planTasks(l *Local) error {
 func (t *Task) config(c Config) Config {
 	c.Tasks, c.Problems, c.Line = nil, nil, nil
 	c.Environ, c.Stdin, c.Stdout, c.Stderr = t.Environ, t.Stdin, t.Stdout, t.Stderr
-	c.Root = taskfiles.Root{Files: c.Root, PID: t.PID, MayAccess: t.Accessible}
+	c.Root = t.root(c.Root)
 	return c
+}
+
+// root is the file system as this task sees it.
+func (t *Task) root(files fs.FS) fs.FS {
+	return taskfiles.Root{Files: files, PID: t.PID, MayAccess: t.Accessible}
 }
 
 // naming has the inputs of the job's name. A name that the user gives comes before the launcher's.

@@ -28,6 +28,12 @@ func (r Root) name(name string) string {
 // Open opens a file of the task's /proc/self, or any other.
 func (r Root) Open(name string) (fs.File, error) { return r.Files.Open(r.name(name)) }
 
+func (r Root) ReadFile(name string) ([]byte, error) { return fs.ReadFile(r.Files, r.name(name)) }
+
+func (r Root) ReadDir(name string) ([]fs.DirEntry, error) {
+	return fs.ReadDir(r.Files, r.name(name))
+}
+
 // ReadLink and Lstat implement fs.ReadLinkFS.
 func (r Root) ReadLink(name string) (string, error) { return fs.ReadLink(r.Files, r.name(name)) }
 
