@@ -56,7 +56,10 @@ func (r *run) started(i, pid int, at time.Duration) {
 			r.holder.send(s, syscall.Signal(n), 0)
 		}
 	}
-	if r.phase != atWork {
-		r.end(s, syscall.SIGTERM)
+	switch {
+	case r.phase != atWork:
+		r.askToEnd(s)
+	case r.dumpAll:
+		r.announceDump(true)
 	}
 }

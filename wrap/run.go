@@ -51,6 +51,9 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	}
 	if t.Source != nil {
 		t.Source.add(r)
+	} else { // os/signal.Stop waits in a loop for the goroutine of that package
+		signal.Notify(r.childChanged, unix.SIGCHLD)
+		defer signal.Stop(r.childChanged)
 	}
 	r.supervise(ctx)
 	r.holder.wait()
@@ -82,10 +85,14 @@ type run struct {
 	terminal  bool           // the workers are in the process group of this process
 	endGroups bool           // Stop.Groups
 	stops     chan os.Signal // signals of job control; nil without Tree.JobControl
+	// childChanged delivers when the holder may have been stopped or continued.
+	childChanged chan os.Signal
 
 	queue    queue
 	phase    phase
 	deadline time.Time // end of the phase
+	dumpTerm bool      // Stop.DumpStacks
+	dumpAll  bool      // Tree.DumpStacks is closed
 	dumpAt   time.Time // when SIGABRT is sent at the latest, if it has been announced
 	remindAt time.Time // when those that have received another signal get SIGTERM; zero is never
 	scanned  time.Time // last search for orphans, or begin of the phase
@@ -130,6 +137,8 @@ func newRun(t *Tree) *run {
 		calls:     make(chan func(), 7*n),
 		announced: make(chan struct{}, n),
 		sentTerm:  map[int]bool{},
+
+		childChanged: make(chan os.Signal, 1),
 	}
 	for i := range r.states {
 		r.states[i].mu = new(sync.Mutex)
@@ -213,9 +222,6 @@ func number(f *os.File) int {
 func (r *run) supervise(ctx context.Context) {
 	ended, kill, signals := ctx.Done(), r.tree.Kill, r.tree.Signals
 	dumpStacks, startNow := r.tree.DumpStacks, r.tree.StartNow
-	changed := make(chan os.Signal, 1)
-	signal.Notify(changed, unix.SIGCHLD)
-	defer signal.Stop(changed)
 	frozen := r.holder.checkFrozen()
 	var late <-chan time.Time // set when the tree has been ordered to end
 	timer := time.NewTimer(0)
@@ -246,7 +252,7 @@ func (r *run) supervise(ctx context.Context) {
 			startNow = nil
 			r.queue.startNow()
 		case <-dumpStacks:
-			dumpStacks = nil
+			dumpStacks, r.dumpAll = nil, true
 			r.announceDump(true)
 		case <-r.announced:
 			r.dumpStacks()
@@ -258,7 +264,7 @@ func (r *run) supervise(ctx context.Context) {
 				kill, ended = nil, nil
 				late = r.kill()
 			}
-		case <-changed:
+		case <-r.childChanged:
 			frozen = r.holder.childChanged(frozen)
 		case <-frozen:
 			frozen = r.holder.checkFrozen()

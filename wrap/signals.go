@@ -77,7 +77,7 @@ func Signals(sigs ...syscall.Signal) *Source {
 	}
 	s.C = s.out
 	catch(s.caught, sigs)
-	signal.Notify(s.caught, mark)
+	signal.Notify(s.caught, mark, syscall.SIGCHLD)
 	go s.run()
 	return s
 }
@@ -134,11 +134,20 @@ func (s *Source) take(sig syscall.Signal, p *pairing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if sig == mark {
+	switch sig {
+	case mark:
 		for _, reached := range s.marks {
 			close(reached)
 		}
 		s.marks = nil
+		return
+	case syscall.SIGCHLD:
+		for r := range s.runs {
+			select {
+			case r.childChanged <- sig:
+			default: // it has yet to look
+			}
+		}
 		return
 	}
 	terminal, everyone := false, false

@@ -105,6 +105,7 @@ func (r *run) endTree(grace time.Duration, how *Stop) {
 		return
 	}
 	r.enter(stopping, grace)
+	r.dumpTerm = how.DumpStacks
 	for i := range r.states {
 		s := &r.states[i]
 		switch {
@@ -112,15 +113,22 @@ func (r *run) endTree(grace time.Duration, how *Stop) {
 		case how.reached(s):
 			s.delivered, r.remindAt = true, time.Now().Add(grace/2)
 			r.wake(s)
-		case how.DumpStacks && s.prepareDump(false):
-			r.end(s, syscall.SIGABRT)
 		default:
-			r.end(s, syscall.SIGTERM)
+			r.askToEnd(s)
 		}
 	}
 	if grace == 0 {
 		r.enter(killing, holder.KillWait)
 	}
+}
+
+// askToEnd sends a worker the first signal to end.
+func (r *run) askToEnd(s *state) {
+	signal := syscall.SIGTERM
+	if r.dumpTerm && s.prepareDump(false) {
+		signal = syscall.SIGABRT
+	}
+	r.end(s, signal)
 }
 
 // reached tells whether the worker has received a signal to end. At is when this process received
