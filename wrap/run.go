@@ -44,26 +44,31 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.JobControl {
-		r.stops = make(chan os.Signal, 1)
-		catch(r.stops, stopSignals)
-		defer signal.Stop(r.stops)
-	}
-	if t.Source != nil {
-		t.Source.add(r)
-	} else { // os/signal.Stop waits in a loop for the goroutine of that package
-		signal.Notify(r.childChanged, unix.SIGCHLD)
-		defer signal.Stop(r.childChanged)
-	}
+	defer r.listen()()
 	r.supervise(ctx)
 	r.holder.wait()
 	err = r.killLeft()
 	r.outputs.close()
 	r.endCalls()
-	if t.Source != nil {
-		t.Source.remove(r)
-	}
 	return r.results, err
+}
+
+// listen makes the signals of job control, and SIGCHLD, arrive until stop. A source catches them
+// until it is closed: os/signal.Stop waits in a loop for the goroutine of that package, which may
+// have to wait for a core.
+func (r *run) listen() (stop func()) {
+	if s := r.tree.Source; s != nil {
+		s.add(r)
+		return func() { s.remove(r) }
+	}
+	signal.Notify(r.childChanged, unix.SIGCHLD)
+	if r.tree.JobControl {
+		catch(r.stops, stopSignals)
+	}
+	return func() {
+		signal.Stop(r.childChanged)
+		signal.Stop(r.stops)
+	}
 }
 
 // run is one call of Run.
@@ -84,7 +89,7 @@ type run struct {
 	survivors []int          // pids that it has reported before
 	terminal  bool           // the workers are in the process group of this process
 	endGroups bool           // Stop.Groups
-	stops     chan os.Signal // signals of job control; nil without Tree.JobControl
+	stops     chan os.Signal // signals of job control, with Tree.JobControl
 	// childChanged delivers when the holder may have been stopped or continued.
 	childChanged chan os.Signal
 
@@ -138,7 +143,7 @@ func newRun(t *Tree) *run {
 		announced: make(chan struct{}, n),
 		sentTerm:  map[int]bool{},
 
-		childChanged: make(chan os.Signal, 1),
+		stops: make(chan os.Signal, 1), childChanged: make(chan os.Signal, 1),
 	}
 	for i := range r.states {
 		r.states[i].mu = new(sync.Mutex)

@@ -45,6 +45,7 @@ type Source struct {
 
 	mu    sync.Mutex
 	runs  map[*run]bool
+	stops bool                         // it catches stopSignals
 	last  map[syscall.Signal]time.Time // when all processes last received a signal
 	marks []chan struct{}              // to be closed at the next mark
 }
@@ -143,11 +144,11 @@ func (s *Source) take(sig syscall.Signal, p *pairing) {
 		return
 	case syscall.SIGCHLD:
 		for r := range s.runs {
-			select {
-			case r.childChanged <- sig:
-			default: // it has yet to look
-			}
+			tell(r.childChanged, sig)
 		}
+		return
+	case syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
+		s.takeStop(sig)
 		return
 	}
 	terminal, everyone := false, false
@@ -166,9 +167,31 @@ func (s *Source) take(sig syscall.Signal, p *pairing) {
 	}
 }
 
+// takeStop handles a signal of job control. Without workers it has its default action.
+func (s *Source) takeStop(sig syscall.Signal) {
+	if len(s.runs) == 0 {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	}
+	for r := range s.runs {
+		tell(r.stops, sig)
+	}
+}
+
+// tell sends a signal to a run that need not receive it twice.
+func tell(c chan<- os.Signal, sig syscall.Signal) {
+	select {
+	case c <- sig:
+	default:
+	}
+}
+
 func (s *Source) add(r *run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.tree.JobControl && !s.stops {
+		s.stops = true
+		catch(s.caught, stopSignals)
+	}
 	s.runs[r] = true
 }
 

@@ -281,3 +281,32 @@ func TestInheritedDescriptor(t *testing.T) {
 	})
 	fd5.want("inherited")
 }
+
+// betweenRuns is a process between two runs with job control.
+var betweenRuns = role("between runs", func() {
+	src := Signals()
+	w := child(printingSignals)
+	w.Path, w.Args = "/bin/true", []string{"true"}
+	_, err := Run(ctxNever, Tree{Workers: []Worker{w}, Source: src, JobControl: true})
+	fmt.Println("ready")
+	fmt.Println("between runs", err)
+	pause()
+})
+
+// TestJobControlBetweenRuns: a signal of job control stops a process that has no workers, as if it
+// did not catch it.
+func TestJobControlBetweenRuns(t *testing.T) {
+	nothingLeft(t)
+	cmd, l := startListener(t, func(cmd *exec.Cmd) { cmd.Env[0] = roleEnv + "=" + betweenRuns })
+	l.want("between runs <nil>")
+	is := func(state byte) func() bool {
+		return func() bool {
+			p, err := procfs.Read(procfs.System, cmd.Process.Pid)
+			return err == nil && p.State == state
+		}
+	}
+	syscall.Kill(cmd.Process.Pid, syscall.SIGTSTP)
+	eventually(t, "stopped", is('T'))
+	syscall.Kill(cmd.Process.Pid, syscall.SIGCONT)
+	eventually(t, "continued", is('S'))
+}
