@@ -58,7 +58,7 @@ func (r *run) started(i, pid int, at time.Duration) {
 	}
 	switch {
 	case r.phase != atWork:
-		r.askToEnd(s)
+		r.end(s, s.endSignal(r.dumpTerm))
 	case r.dumpAll:
 		r.announceDump(true)
 	}

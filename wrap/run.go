@@ -3,12 +3,9 @@ package wrap
 import (
 	"context"
 	"os"
-	"os/signal"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"rdzv/internal/boottime"
 	"rdzv/internal/descriptor"
@@ -44,31 +41,13 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.listen()()
+	defer t.Source.listen(r)()
 	r.supervise(ctx)
 	r.holder.wait()
 	err = r.killLeft()
 	r.outputs.close()
 	r.endCalls()
 	return r.results, err
-}
-
-// listen makes the signals of job control, and SIGCHLD, arrive until stop. A source catches them
-// until it is closed: os/signal.Stop waits in a loop for the goroutine of that package, which may
-// have to wait for a core.
-func (r *run) listen() (stop func()) {
-	if s := r.tree.Source; s != nil {
-		s.add(r)
-		return func() { s.remove(r) }
-	}
-	signal.Notify(r.childChanged, unix.SIGCHLD)
-	if r.tree.JobControl {
-		catch(r.stops, stopSignals)
-	}
-	return func() {
-		signal.Stop(r.childChanged)
-		signal.Stop(r.stops)
-	}
 }
 
 // run is one call of Run.

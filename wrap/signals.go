@@ -185,6 +185,25 @@ func tell(c chan<- os.Signal, sig syscall.Signal) {
 	}
 }
 
+// listen makes SIGCHLD, and the signals of job control, arrive at a run until stop. Without a
+// source, nil, they are caught for this run alone. A source catches them until it is closed:
+// os/signal.Stop waits in a loop for the goroutine of that package, which may have to wait for a
+// core.
+func (s *Source) listen(r *run) (stop func()) {
+	if s != nil {
+		s.add(r)
+		return func() { s.remove(r) }
+	}
+	signal.Notify(r.childChanged, syscall.SIGCHLD)
+	if r.tree.JobControl {
+		catch(r.stops, stopSignals)
+	}
+	return func() {
+		signal.Stop(r.childChanged)
+		signal.Stop(r.stops)
+	}
+}
+
 func (s *Source) add(r *run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -114,21 +114,12 @@ func (r *run) endTree(grace time.Duration, how *Stop) {
 			s.delivered, r.remindAt = true, time.Now().Add(grace/2)
 			r.wake(s)
 		default:
-			r.askToEnd(s)
+			r.end(s, s.endSignal(r.dumpTerm))
 		}
 	}
 	if grace == 0 {
 		r.enter(killing, holder.KillWait)
 	}
-}
-
-// askToEnd sends a worker the first signal to end.
-func (r *run) askToEnd(s *state) {
-	signal := syscall.SIGTERM
-	if r.dumpTerm && s.prepareDump(false) {
-		signal = syscall.SIGABRT
-	}
-	r.end(s, signal)
 }
 
 // reached tells whether the worker has received a signal to end. At is when this process received

@@ -84,6 +84,15 @@ func (s *state) prepareDump(ignoringTerm bool) bool {
 	return true
 }
 
+// endSignal is the first signal by which the worker is to end: SIGABRT if it is to print its stacks
+// and catches that.
+func (s *state) endSignal(dump bool) syscall.Signal {
+	if dump && s.prepareDump(false) {
+		return syscall.SIGABRT
+	}
+	return syscall.SIGTERM
+}
+
 // ignoresTerm reports whether the worker ignores SIGTERM.
 func (s *state) ignoresTerm() bool {
 	sets, _ := procfs.ReadSignals(procfs.System, s.pid)
