@@ -167,13 +167,18 @@ func (s *Source) take(sig syscall.Signal, p *pairing) {
 	}
 }
 
-// takeStop handles a signal of job control. Without workers it has its default action.
+// takeStop handles a signal of job control. Without a run that wants it, as between two runs, it
+// has its default action.
 func (s *Source) takeStop(sig syscall.Signal) {
-	if len(s.runs) == 0 {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-	}
+	wanted := false
 	for r := range s.runs {
-		tell(r.stops, sig)
+		if r.tree.JobControl {
+			wanted = true
+			tell(r.stops, sig)
+		}
+	}
+	if !wanted {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	}
 }
 

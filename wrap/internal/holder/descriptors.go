@@ -50,8 +50,8 @@ func (d *descriptors) close() {
 	}
 }
 
-// highestDescriptor is the highest descriptor of this process, or what it hardly exceeds without
-// /proc. The holder looks at each up to this one.
+// highestDescriptor is the highest descriptor of this process, or 1023 without /proc. The holder
+// looks at each up to this one, and closes all above it.
 func highestDescriptor() uintptr {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
