@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdzv/internal/procfs"
 )
@@ -100,6 +103,18 @@ func (j *job) killAtRandom() map[string]int {
 	return count
 }
 
+// workersOf are the workers of a holder, which are in its session and lead a process group each: it
+// has adopted other processes, whose end does not end a job.
+func workersOf(holder int) []int {
+	children, _ := procfs.Children(procfs.System, holder)
+	session, _ := unix.Getsid(holder)
+	return slices.DeleteFunc(children, func(pid int) bool {
+		group, _ := unix.Getpgid(pid)
+		own, _ := unix.Getsid(pid)
+		return group != pid || own != session
+	})
+}
+
 // A victim is a process that is killed.
 type victim struct {
 	kind string
@@ -114,8 +129,7 @@ func victimsOf(agent int) []victim {
 	children, _ := procfs.Children(procfs.System, agent)
 	for _, pid := range children {
 		if nameOf(pid) == "tree-holder" {
-			holder = pid
-			workers, _ = procfs.Children(procfs.System, pid)
+			holder, workers = pid, workersOf(pid)
 		}
 	}
 	if len(workers) == 0 {
