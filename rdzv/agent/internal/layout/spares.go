@@ -49,8 +49,8 @@ func (l *Layout) severalAgents(do string) error {
 
 // nodes is the number of nodes, as far as it is known.
 func (l *Layout) nodes() int {
-	if l.Tasks > 1 {
-		return l.Placement.Nodes
+	if n := l.Placement.Nodes; l.Placement.Launcher != envmap.None && n > 0 {
+		return n
 	}
 	return l.Agents
 }

@@ -20,6 +20,7 @@ func TestNodeRangeOfTasks(t *testing.T) {
 		"they do not":         {6, 3, 2, 0, 0, "has started 2 tasks on this node, and they do not share"},
 		"some do not":         {6, 3, 2, 1, 0, "has started 2 tasks on this node, and they do not share"},
 		"other nodes":         {4, 2, 2, 2, 0, "has started tasks on 2 nodes"},
+		"more on another one": {4, 3, 1, 0, 0, "has started 1 task on this node, and 4 in all"},
 		"other numbers":       {7, 3, 2, 2, 0, "has started 2 tasks on this node, and 7 in all"},
 	} {
 		l := Layout{
