@@ -49,26 +49,21 @@ func turnOf(
 			return turn.AtOnce
 		}
 	}
-	before := max(0, place.LocalSize-1-place.LocalRank) // the local ranks may be unknown
-	switch {
-	case first.own && first.local == place.LocalRank:
-		return turn.AtOnce
-	case first.known && first.local <= place.LocalRank: // also if it is on another node
-		before++
+	unknown := place.LocalRank == envmap.Unknown
+	ends := 0 // the local rank of the task that ends the waits
+	if first.known && first.local == 0 {
+		ends = 1
 	}
 	switch {
-	case before == 0, place.LocalSize >= tasksStartedInThreads && !first.known:
+	case first.own && (first.local == place.LocalRank || unknown),
+		!first.known && (place.LocalRank == place.LocalSize-1 || unknown):
 		return turn.AtOnce
-	case before == 1, place.LocalSize >= tasksStartedInThreads:
-		return turn.AfterSIGCONT
+	case place.LocalRank == ends:
+		return turn.EndsWaits
 	default:
-		return turn.AfterSIGTERM
+		return turn.AfterSIGCONT
 	}
 }
-
-// tasksStartedInThreads is the number of tasks on a node from which on Open MPI starts them in
-// threads (odls_base_cutoff). These threads then get SIGCHLD, and no wait ends early.
-const tasksStartedInThreads = 32
 
 var (
 	// daemons are the names of processes that start and end Open MPI's tasks.

@@ -8,23 +8,24 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Turn determines when a task exits after a failure. Open MPI 4 ends a job with SIGCONT, a wait
-// of 1 s, SIGTERM, another wait of 1 s, and SIGKILL, even if all of its tasks have ended. A task
-// that ends during a wait also ends the wait: so the tasks of a node exit one after another. mpirun
-// names the one that exits first: that is the task of the worker that failed first.
+// of 1 s, SIGTERM, another wait of 1 s, and SIGKILL, even if all of its tasks have ended. SIGCHLD
+// ends a wait early, if mpirun's main thread gets it: so one task of each node sends it. mpirun
+// names the task that exits first: that is the task of the worker that failed first.
 //
 // Source: dev/launchers.md, section e, "When mpirun returns after a failure".
 type Turn int
 
 const (
 	AtOnce       Turn = iota // makes mpirun end the job
-	AfterSIGCONT             // ends the first wait
-	AfterSIGTERM             // ends the second wait
+	AfterSIGCONT             // exits when mpirun ends the job
+	EndsWaits                // ends both waits, then exits
 )
 
 // Signals are the signals of the turns. They are caught from the start: mpirun may begin to end the
@@ -43,42 +44,82 @@ func Catch() Signals {
 // 2 s, then those of the others.
 const timeout = 5 * time.Second
 
-// await returns at this agent's turn: mpirun has sent the signal and sleeps.
-func (s Signals) await(ctx context.Context, t Turn, root fs.FS, mpirun int) {
+// await returns at the turn of this task.
+func (s Signals) await(ctx context.Context, t Turn, m mpirun) {
 	if t == AtOnce {
 		return
 	}
-	cont := s.cont
-	if t == AfterSIGTERM {
-		cont = nil
-	}
 	select {
-	case <-cont:
-	case <-s.term:
+	case <-s.cont:
+	case sig := <-s.term:
+		s.term <- sig
 	case <-ctx.Done():
 		return
 	}
+	if t == EndsWaits && s.endWait(ctx, m, s.term) {
+		s.endWait(ctx, m, nil)
+	}
+}
+
+// endWait ends a wait of mpirun: the one before next, which may come at any time, or the last. It
+// tells whether that has succeeded.
+func (s Signals) endWait(ctx context.Context, m mpirun, next <-chan os.Signal) bool {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for running(root, mpirun) {
+	for last := ""; ; {
+		now := m.sleep()
+		if now != "" && now == last {
+			m.interrupt()
+			if next == nil {
+				return true
+			}
+		}
+		last = now
 		select {
+		case <-next:
+			return true
 		case <-tick.C:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
 }
 
-// running tells whether the main thread of a process runs or waits for a disk.
-func running(root fs.FS, pid int) bool {
-	stat, _ := fs.ReadFile(root, "proc/"+strconv.Itoa(pid)+"/stat")
-	_, state, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
-	return strings.HasPrefix(state, "R") || strings.HasPrefix(state, "D")
+// mpirun is the process that has started this task: mpirun, or orted.
+type mpirun interface {
+	// sleep identifies the sleep in which its main thread is; "" if it runs. A sleep that lasts for
+	// a tick is a wait: mpirun sleeps briefly on its way to it.
+	sleep() string
+	interrupt() // ends a sleep of its main thread
 }
 
-// Await waits until it is this task's turn to exit. mpirun is its parent.
+type process struct {
+	root fs.FS
+	pid  int
+}
+
+// sleep is the number of context switches. A thread that waits for a disk does not sleep.
+func (p process) sleep() string {
+	status, err := fs.ReadFile(p.root, "proc/"+strconv.Itoa(p.pid)+"/status")
+	if err != nil {
+		return "ended"
+	}
+	for _, running := range []string{"\nState:\tR", "\nState:\tD"} {
+		if bytes.Contains(status, []byte(running)) {
+			return ""
+		}
+	}
+	_, switches, _ := bytes.Cut(status, []byte("\nvoluntary_ctxt_switches:\t"))
+	return string(switches)
+}
+
+// interrupt sends SIGCHLD to the main thread: the kernel gives that of a task that has ended to the
+// thread that started it, and merges signals to the process.
+func (p process) interrupt() { unix.Tgkill(p.pid, p.pid, unix.SIGCHLD) }
+
+// Await waits until it is this task's turn to exit.
 func (s Signals) Await(t Turn) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	s.await(ctx, t, os.DirFS("/"), os.Getppid())
+	s.await(ctx, t, process{os.DirFS("/"), os.Getppid()})
 }
