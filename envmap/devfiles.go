@@ -111,7 +111,10 @@ func numbered(root fs.FS, dir, prefix string) map[int]bool {
 	numbers := map[int]bool{}
 	for _, entry := range entries {
 		digits, ok := strings.CutPrefix(entry.Name(), prefix)
-		if n, err := strconv.ParseUint(digits, 10, 31); ok && err == nil {
+		if !ok {
+			continue
+		}
+		if n, err := strconv.ParseUint(digits, 10, 31); err == nil {
 			numbers[int(n)] = true
 		}
 	}
