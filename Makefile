@@ -89,8 +89,9 @@ LONG_TESTS := ./wrap ./rdzv ./wrap/runner
 
 # It needs only Go. make test installs the C compiler that the race detector needs, and python3. The
 # tests of the command line run without -race, beside the others, because a job of rdzv takes three
-# times the CPU time with it. make unit CMD_RACE=-race runs them with it. In tools/kubernetes Go does
-# not know that the tests read examples/, hence -count=1.
+# times the CPU time with it. make unit CMD_RACE=-race runs them with it. The tests of package wrap
+# also run with a holder that is executed (build tag execholder). In tools/kubernetes Go does not know
+# that the tests read examples/, hence -count=1.
 CMD_RACE ?=
 unit:
 	@scripts/need-go
@@ -100,11 +101,13 @@ unit:
 	mkdir -p bin; \
 	CGO_ENABLED=$(if $(CMD_RACE),1,0) $(GOTESTSUM) --format pkgname --jsonfile bin/unit-cmd.json -- \
 		$(CMD_RACE) ./cmd/rdzv & cmd=$$!; \
+	$(GOTESTSUM) --format pkgname --jsonfile bin/unit-holder.json -- -tags execholder -parallel 4 \
+		./wrap ./wrap/internal/... ./wrap/runner & holder=$$!; \
 	CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
 		$$race -p 3 -parallel 4 $(LONG_TESTS) $$(go list ./... | \
 			grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | grep -v '/integration\(/\|$$\)'); \
 	code=$$?; \
-	wait $$cmd && exit $$code
+	wait $$cmd && wait $$holder && exit $$code
 	@go -C tools tool gotestsum --format pkgname -- ./release
 	go -C tools/kubernetes test -count=1 .
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s bench -p '*_test.py'; \

@@ -56,7 +56,7 @@ func (l *Lease) mapTerms(file *os.File, access int) error {
 		return fmt.Errorf("cannot share a lease: %w", err)
 	}
 	l.mapped = (*terms)(unsafe.Pointer(&memory[0]))
-	runtime.AddCleanup(l, func(m []byte) { _ = syscall.Munmap(m) }, memory)
+	runtime.AddCleanup(l, shared.Unmap, memory)
 	return nil
 }
 

@@ -58,5 +58,5 @@ func (l *lastTimes) close(workers []wrap.Worker) {
 	for i := range workers {
 		workers[i].LastOutput.Keep()
 	}
-	_ = syscall.Munmap(l.memory)
+	shared.Unmap(l.memory)
 }

@@ -252,13 +252,15 @@ func TestBothFrozen(t *testing.T) {
 		syscall.Kill(pid, syscall.SIGSTOP)
 	}
 	time.Sleep(leaseTime + 700*time.Millisecond)
-	for _, pid := range all[1:] {
+	for _, pid := range slices.Backward(all[1:]) { // the workers first: the holder stops them again
 		syscall.Kill(pid, syscall.SIGCONT)
 	}
 	in := func(want bool) func() bool {
 		return func() bool {
 			return !slices.ContainsFunc(tree(t, agent, runner), func(pid int) bool {
-				return (state(pid) == 'T') != want
+				s := state(pid)
+				stopped := s == 'T' || s == 'D' // D: after vfork, until the stopped child executes
+				return stopped != want
 			})
 		}
 	}

@@ -2,7 +2,6 @@ package holder
 
 import (
 	"os"
-	"syscall"
 	"unsafe"
 )
 
@@ -13,16 +12,14 @@ type arena struct {
 }
 
 func newArena(size uintptr) (a arena, err error) {
-	const access = syscall.PROT_READ | syscall.PROT_WRITE
-	const private = syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS
 	page := uintptr(os.Getpagesize())
-	a.memory, err = syscall.Mmap(-1, 0, int((size+page)&^(page-1)), access, private)
+	a.memory, err = mapPrivate(int((size + page) &^ (page - 1)))
 	return a, err
 }
 
 func (a *arena) release() {
 	if a.memory != nil {
-		_ = syscall.Munmap(a.memory)
+		unmap(a.memory)
 	}
 }
 

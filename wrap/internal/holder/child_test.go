@@ -1,3 +1,5 @@
+//go:build !execholder
+
 package holder
 
 import (

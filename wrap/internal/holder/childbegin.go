@@ -4,24 +4,7 @@ import "syscall"
 
 // See child.go for what the functions of this file may do.
 
-// clone forks this process. All signals are blocked.
-//
-//go:noinline
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (h *holder) clone() (pid uintptr, errno syscall.Errno) {
-	h.own.advise(wipeOnFork)
-	pid, errno = sys(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0)
-	if errno == 0 && pid == 0 {
-		h.begin()
-		h.run()
-	}
-	h.own.advise(keepOnFork)
-	return pid, errno
-}
-
-// begin makes this process, a fork of the agent, a holder.
+// begin makes this process a holder.
 //
 //go:nosplit
 //go:norace
@@ -35,7 +18,9 @@ func (h *holder) begin() {
 	sys(syscall.SYS_PRCTL, childSubreaper, 1, 0, 0)
 	h.own.rename()
 	h.inherited.close()
-	resetHandlers()
+	if Forked {
+		resetHandlers()
+	}
 	h.signals.open()
 	h.own.advise(syscall.MADV_DONTNEED)
 	h.own.overwriteArguments()
@@ -54,7 +39,20 @@ type inherited struct {
 //go:norace
 //go:nocheckptr
 func (i *inherited) close() {
-	i.flag(0)
+	if Forked { // or else exec has done so
+		i.flag(0)
+		i.closeOthers()
+	}
+	i.flag(syscall.FD_CLOEXEC)
+	for fd := uintptr(0); fd < 3; fd++ {
+		sys(syscall.SYS_DUP3, i.null, fd, 0, 0)
+	}
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (i *inherited) closeOthers() {
 	for fd := uintptr(3); fd <= i.highest; fd++ {
 		flags, errno := sys(syscall.SYS_FCNTL, fd, syscall.F_GETFD, 0, 0)
 		if errno == 0 && flags&syscall.FD_CLOEXEC != 0 {
@@ -62,10 +60,6 @@ func (i *inherited) close() {
 		}
 	}
 	closeFrom(i.highest + 1)
-	i.flag(syscall.FD_CLOEXEC)
-	for fd := uintptr(0); fd < 3; fd++ {
-		sys(syscall.SYS_DUP3, i.null, fd, 0, 0)
-	}
 }
 
 // flag sets the flags of those that are kept.

@@ -64,7 +64,7 @@ func (h *holder) wait() {
 		h.time.Sec, h.time.Nsec = wait/second, wait%second
 	}
 	h.lease.sleep(wait)
-	sys(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&h.poll)), uintptr(len(h.poll)), limit, 0)
+	block(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&h.poll)), uintptr(len(h.poll)), limit)
 	h.channel.resend()
 	if h.poll[2].revents != 0 {
 		h.owner = none

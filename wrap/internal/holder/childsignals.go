@@ -17,13 +17,16 @@ const (
 	setMask    = 2 // SIG_SETMASK
 )
 
+// signalFile is a descriptor of signalfd(2) for all signals.
+//
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (s *signals) open() {
+func signalFile() uintptr {
 	const flags = syscall.O_CLOEXEC | syscall.O_NONBLOCK
 	all := ^uint64(0)
-	s.file, _ = sys(syscall.SYS_SIGNALFD4, none, uintptr(unsafe.Pointer(&all)), sigsetSize, flags)
+	fd, _ := sys(syscall.SYS_SIGNALFD4, none, uintptr(unsafe.Pointer(&all)), sigsetSize, flags)
+	return fd
 }
 
 //go:nosplit

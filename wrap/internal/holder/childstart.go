@@ -83,6 +83,9 @@ func (s *starter) become(p *program) syscall.Errno {
 		}
 	}
 	s.restoreLimit()
+	if !Forked {
+		resetHandlers()
+	}
 	forget(syscall.SIGTTOU)
 	forget(syscall.SIGTTIN)
 	forget(syscall.SIGTSTP) // last, because of all three terminals send this one most

@@ -104,7 +104,7 @@ func (p *Process) start(c *Config, socket int) (err error) {
 // Close releases the shared memory. The socket remains.
 func (p *Process) Close() {
 	if p.shared != nil {
-		_ = syscall.Munmap(p.shared)
+		unmap(p.shared)
 		p.shared, p.Shared = nil, nil
 	}
 }

@@ -13,9 +13,13 @@ import (
 // read notes where the arguments and the writable memory of this process are, except for that of
 // the holder. Without /proc the holder keeps both.
 func (o *ownMemory) read(a *arena) {
+	o.name = a.text(Name + "\x00\x00\x00\x00")
+	if !Forked {
+		return
+	}
 	at, size := procfs.ArgumentMemory(procfs.System, os.Getpid())
 	o.arguments = unsafe.Slice((*byte)(pointer(at)), size)
-	o.page, o.name = uintptr(os.Getpagesize()), a.text(Name+"\x00\x00\x00\x00")
+	o.page = uintptr(os.Getpagesize())
 	var list []span
 	own := a.span()
 	add := func(from, to uintptr) {
@@ -61,4 +65,10 @@ func workerFiles() limit {
 		return limit{}
 	}
 	return limit{soft, now.Max}
+}
+
+// setSignalMask sets the signals that this thread blocks.
+func setSignalMask(mask, before *uint64) {
+	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(mask)),
+		uintptr(unsafe.Pointer(before)), sigsetSize, 0, 0)
 }

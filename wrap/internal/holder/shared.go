@@ -1,9 +1,6 @@
 package holder
 
-import (
-	"syscall"
-	"unsafe"
-)
+import "unsafe"
 
 // Shared is memory that agent and holder share. The agent writes it.
 type Shared struct {
@@ -42,11 +39,5 @@ func NewChunk() (*Chunk, error) {
 
 // Close releases the memory of c.
 func (c *Chunk) Close() {
-	_ = syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(c)), unsafe.Sizeof(*c)))
-}
-
-// mapShared returns memory that a fork shares.
-func mapShared(size int) ([]byte, error) {
-	const access = syscall.PROT_READ | syscall.PROT_WRITE
-	return syscall.Mmap(-1, 0, size, access, syscall.MAP_SHARED|syscall.MAP_ANONYMOUS)
+	unmap(unsafe.Slice((*byte)(unsafe.Pointer(c)), unsafe.Sizeof(*c)))
 }

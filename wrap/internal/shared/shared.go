@@ -42,7 +42,15 @@ func Map(file *os.File, size, access int) ([]byte, error) {
 	}
 	var memory []byte
 	errControl := raw.Control(func(fd uintptr) {
-		memory, err = syscall.Mmap(int(fd), 0, size, access, syscall.MAP_SHARED)
+		if memory, err = syscall.Mmap(int(fd), 0, size, access, syscall.MAP_SHARED); err == nil {
+			keep(memory, fd)
+		}
 	})
 	return memory, errors.Join(err, errControl)
+}
+
+// Unmap ends what Map has begun.
+func Unmap(memory []byte) {
+	drop(memory)
+	_ = syscall.Munmap(memory)
 }

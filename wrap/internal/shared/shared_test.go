@@ -20,7 +20,8 @@ func TestShared(t *testing.T) {
 	if a[7] = 1; b[7] != 1 {
 		t.Error("the memory is not shared")
 	}
-	_, _ = syscall.Munmap(a), syscall.Munmap(b)
+	Unmap(a)
+	Unmap(b)
 	if _, err := Map(f, 9, syscall.PROT_READ); err == nil {
 		t.Error("a file that is too short is mapped")
 	}
