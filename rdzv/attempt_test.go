@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"rdzv/rdzv/internal/kv"
 	"rdzv/rdzv/internal/record"
 	"rdzv/rdzv/restart"
 )
@@ -374,5 +375,9 @@ func TestStoreIsLostBetweenAttempts(t *testing.T) {
 		if _, err := s.Leave(j.ctx); !errors.Is(err, ErrStoreLost) {
 			t.Errorf("agent %d left: %v", i, err)
 		}
+	}
+	// The store answers that it has stopped, as one would that returns.
+	if _, _, _, err := kv.ReadAndWatch(j.ctx, j.admin, "/"); !errors.Is(err, ErrStoreLost) {
+		t.Errorf("a store that is closed: %v", err)
 	}
 }

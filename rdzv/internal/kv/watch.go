@@ -55,11 +55,15 @@ func Watch(
 }
 
 // ReadAndWatch returns all keys with a prefix, in the order in which they were changed, and what
-// happens to them from then on.
+// happens to them from then on. The error is ErrLost if the client has been closed: a store in this
+// process is closed with its client, and then answers each call as if it would return.
 func ReadAndWatch(ctx context.Context, client *clientv3.Client, prefix string) (
 	found *clientv3.GetResponse, events clientv3.WatchChan, stop context.CancelFunc, err error,
 ) {
 	found, err = Again(ctx, func() (*clientv3.GetResponse, error) {
+		if client.Ctx().Err() != nil {
+			return nil, ErrLost
+		}
 		found, err := client.Get(ctx, prefix, clientv3.WithPrefix(),
 			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
 		if err == nil {
