@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Given decides a placement together with the environment, see DetectGiven. The zero value leaves
@@ -80,9 +81,11 @@ type recogniser struct {
 
 // order is the launchers in the order of detection. What has started this very process comes
 // before the platforms, on whose nodes it may run.
-var order = slices.Concat(launchers, fromPlatforms(), []recogniser{
-	{name: UserSet, match: anyOf("RANK", "WORLD_SIZE"), read: readUserSet, onlyChosen: true},
-	{name: None, match: anyOf(), read: func(*reader) {}, outer: true},
+var order = sync.OnceValue(func() []recogniser {
+	return slices.Concat(launchers, fromPlatforms(), []recogniser{
+		{name: UserSet, match: anyOf("RANK", "WORLD_SIZE"), read: readUserSet, onlyChosen: true},
+		{name: None, match: anyOf(), read: func(*reader) {}, outer: true},
+	})
 })
 
 func fromPlatforms() (list []recogniser) {
@@ -128,7 +131,7 @@ func (l recogniser) placement(env Env, given Given) *reader {
 func choose(env Env, given Given) (l recogniser, why string, err error) {
 	choice := given.Launcher
 	if choice == "" {
-		for _, l := range order {
+		for _, l := range order() {
 			alone := l.platform && given.Nodes == 1
 			if !l.onlyChosen && !alone && len(l.match(env)) > 0 {
 				return l, "", nil
@@ -164,7 +167,7 @@ func choose(env Env, given Given) (l recogniser, why string, err error) {
 // two.
 func recognisersOf(names ...Launcher) (list []recogniser) {
 	for _, name := range names {
-		for _, l := range order {
+		for _, l := range order() {
 			if l.name == name {
 				list = append(list, l)
 			}
@@ -176,7 +179,7 @@ func recognisersOf(names ...Launcher) (list []recogniser) {
 // Choices returns the values that Detect accepts as a choice besides "".
 func Choices() []string {
 	names := []string{"openmpi", "mpich"}
-	for _, l := range order {
+	for _, l := range order() {
 		names = append(names, string(l.name))
 	}
 	return slices.Compact(names)
@@ -187,7 +190,7 @@ func Choices() []string {
 // otherwise the innermost of the two cannot be determined, and that is an error.
 func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 	name := string(chosen.name)
-	for _, l := range order {
+	for _, l := range order() {
 		matched := l.match(r.env)
 		if l.name == chosen.name || len(matched) == 0 || sameFamily(l.name, chosen.name) {
 			continue

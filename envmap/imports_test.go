@@ -10,7 +10,8 @@ import (
 // direct are the packages that envmap may import. None performs I/O or has an expensive
 // initialisation.
 var direct = []string{
-	"errors", "io/fs", "maps", "path", "slices", "strconv", "strings", "rdzv/internal/cgroup",
+	"errors", "io/fs", "maps", "path", "slices", "strconv", "strings", "sync",
+	"rdzv/internal/cgroup",
 }
 
 // forbidden packages must not be imported indirectly either.

@@ -60,7 +60,7 @@ func unclaimed(r *reader, chosen recogniser) string {
 	case r.p.Size != 1 || r.given.Nodes == 1:
 		return ""
 	}
-	for _, l := range order {
+	for _, l := range order() {
 		if !l.platform || sameVariables(l, chosen, r.env) {
 			continue
 		}
