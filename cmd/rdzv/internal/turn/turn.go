@@ -49,14 +49,15 @@ func (s Signals) await(ctx context.Context, t Turn, m mpirun) {
 	if t == AtOnce {
 		return
 	}
+	first := true
 	select {
 	case <-s.cont:
-	case sig := <-s.term:
-		s.term <- sig
+	case <-s.term:
+		first = false // mpirun has waited once already
 	case <-ctx.Done():
 		return
 	}
-	if t == EndsWaits && s.endWait(ctx, m, s.term) {
+	if t == EndsWaits && (!first || s.endWait(ctx, m, s.term)) {
 		s.endWait(ctx, m, nil)
 	}
 }
