@@ -182,10 +182,10 @@ func (r *run) dumpStacks() {
 	}
 }
 
-// advance does what the phase requires at the time now, with scan, because it reads /proc to search
-// for orphans: mostly there are none, and the holder is about to report that.
+// advance does what the phase requires at the time now. While workers run it searches for orphans,
+// which reads /proc, only with scan.
 func (r *run) advance(now time.Time, scan bool) {
-	if r.phase == atWork || r.phase == killing || r.finished || !scan ||
+	if r.phase == atWork || r.phase == killing || r.finished || r.running > 0 && !scan ||
 		r.queue.ordered > 0 { // a worker would look like an orphan
 		return
 	}
