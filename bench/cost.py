@@ -28,7 +28,7 @@ def m_mem(a, spec, c):
     """Memory, and CPU time while nothing happens, of all processes of the job except its
     children."""
     with running(a, spec, c, "wait", 1) as (job, rows):
-        time.sleep(1)
+        time.sleep(5)    # a Go program wakes often in its first seconds
         pids = job_tree([p.pid for p in job.procs], [r["pid"] for r in rows])
         sizes = {p: memory(p) for p in pids}
         private = {}
