@@ -101,13 +101,15 @@ unit:
 	mkdir -p bin; \
 	CGO_ENABLED=$(if $(CMD_RACE),1,0) $(GOTESTSUM) --format pkgname --jsonfile bin/unit-cmd.json -- \
 		$(CMD_RACE) ./cmd/rdzv & cmd=$$!; \
-	$(GOTESTSUM) --format pkgname --jsonfile bin/unit-holder.json -- -tags execholder -parallel 4 \
+	CGO_ENABLED=0 $(GOTESTSUM) --format pkgname --jsonfile bin/unit-holder.json -- \
+		-tags execholder -parallel 4 \
 		./wrap ./wrap/internal/... ./wrap/runner & holder=$$!; \
 	CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
 		$$race -p 3 -parallel 4 $(LONG_TESTS) $$(go list ./... | \
 			grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | grep -v '/integration\(/\|$$\)'); \
 	code=$$?; \
-	wait $$cmd && wait $$holder && exit $$code
+	wait $$holder || code=1; \
+	wait $$cmd && exit $$code
 	@go -C tools tool gotestsum --format pkgname -- ./release
 	go -C tools/kubernetes test -count=1 .
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s bench -p '*_test.py'; \
