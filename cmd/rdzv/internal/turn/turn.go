@@ -49,15 +49,15 @@ func (s Signals) await(ctx context.Context, t Turn, m mpirun) {
 	if t == AtOnce {
 		return
 	}
-	first := true
+	waited := false // mpirun has, once
 	select {
 	case <-s.cont:
 	case <-s.term:
-		first = false // mpirun has waited once already
+		waited = true
 	case <-ctx.Done():
 		return
 	}
-	if t == EndsWaits && (!first || s.endWait(ctx, m, s.term)) {
+	if t == EndsWaits && (waited || s.endWait(ctx, m, s.term)) {
 		s.endWait(ctx, m, nil)
 	}
 }
