@@ -246,7 +246,7 @@ var rules = []struct {
 			"google.golang.org/...": "package meet returns connections, for any protocol",
 		},
 		allowed: []string{
-			"golang.org/x/sys/unix", "rdzv/rdzv/secret",
+			"golang.org/x/sys/unix", "rdzv/rdzv/masterport", "rdzv/rdzv/secret",
 			"rdzv/internal/claim", "rdzv/internal/filelock", "rdzv/internal/portuser", "rdzv/internal/procfs/...",
 		},
 	},

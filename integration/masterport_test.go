@@ -15,7 +15,8 @@ print('listening')
 while not os.path.exists(sys.argv[2]): time.sleep(0.1)`
 
 // If another program has MASTER_PORT, the job fails with a message before any worker starts, also
-// if rank 0 is on another host. When the port is free, the job succeeds.
+// if rank 0 is on another host. When the port is free, the job succeeds, and the ports above it are
+// free too, although the store may use them: of this range it takes the last port, 9 above.
 func TestMasterPortTaken(t *testing.T) {
 	t.Parallel()
 	p := newCluster(t, 2).newPlace(t)
@@ -23,7 +24,8 @@ func TestMasterPortTaken(t *testing.T) {
 	free := filepath.Join(p.root, "free")
 	other := p.on(1, python, "-c", listener, port, free)
 	other.waitFor("listening")
-	onTwoHosts := openMPIJob("--host node1:1,node2:1 -np 2", "--master-port", port)
+	onTwoHosts := openMPIJob("--host node1:1,node2:1 -np 2",
+		"--master-port", port, "--port-range", "29952-29959")
 	onOneHost := func(p *clusterPlace) *process { return p.on(1, p.exec("--master-port", port)...) }
 	for _, start := range []func(p *clusterPlace) *process{onOneHost, onTwoHosts} {
 		job := start(p)
@@ -42,7 +44,7 @@ func TestMasterPortTaken(t *testing.T) {
 	onTwoHosts(p).checkCode(0)
 	all := records(t, p.dir("job"), 2)
 	all[1].checkEnv(t, map[string]string{"MASTER_PORT": port})
-	all[0].checkEnv(t, map[string]string{"NEXT_PORT": "free"})
+	all[0].checkEnv(t, map[string]string{"NEXT_PORTS": "free"})
 }
 
 // Many jobs run on one host at the same time, each with torch's own store: each has a port of its

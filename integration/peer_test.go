@@ -12,14 +12,16 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"rdzv/rdzv/masterport"
 )
 
 // runPeer is a worker that uses its environment as torch does: rank 0 listens on MASTER_PORT, all
 // connect to it at MASTER_ADDR, and then each connects to each other at the address of
 // GLOO_SOCKET_IFNAME.
 //
-//	peer DIR    leaves its record in DIR, with WORKER_HOST; that of rank 0 has NEXT_PORT, the result
-//	            of binding MASTER_PORT+1
+//	peer DIR    leaves its record in DIR, with WORKER_HOST; that of rank 0 has NEXT_PORTS, the result
+//	            of binding the ports above MASTER_PORT
 //
 // It exits with 0 if it has reached all others of its job, and no process of another job.
 func runPeer(args []string) int {
@@ -58,21 +60,25 @@ func meetPeers(dir string) error {
 	return connectToAll(rank, size)
 }
 
-// listenAsMaster listens as torch's store does, and tries the next port, as some programs do.
+// listenAsMaster listens as torch's store does, and tries the ports above it, which some programs
+// use.
 func listenAsMaster() (net.Listener, error) {
 	port := os.Getenv("MASTER_PORT")
 	master, err := net.Listen("tcp", ":"+port)
 	if err != nil {
 		return nil, err
 	}
+	os.Setenv("NEXT_PORTS", "free")
 	number, _ := strconv.Atoi(port)
-	next, err := net.Listen("tcp", fmt.Sprint(":", number+1))
-	if err != nil {
-		os.Setenv("NEXT_PORT", err.Error())
-		return master, nil
+	for next := range masterport.SparePorts {
+		spare, err := net.Listen("tcp", fmt.Sprint(":", number+1+next))
+		if err != nil {
+			os.Setenv("NEXT_PORTS", err.Error())
+			break
+		}
+		defer spare.Close()
 	}
-	os.Setenv("NEXT_PORT", "free")
-	return master, next.Close()
+	return master, nil
 }
 
 // peerAddress is what a peer sends to rank 0, and rank 0 sends of all to all.

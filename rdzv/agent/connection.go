@@ -274,7 +274,7 @@ func (c *connection) meetConfig() meet.Config {
 		MasterHint: l.layout().MasterHint(),
 		Job:        l.Job,
 		Store:      a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
-		PortLo: a.PortLow, PortHi: a.PortHigh,
+		PortLo: a.PortLow, PortHi: a.PortHigh, MasterPort: a.MasterPort,
 		Token:      c.loadToken,
 		Others:     c.others,
 		Proc:       procfs.System,

@@ -48,6 +48,9 @@ type Config struct {
 	// PortLo and PortHi are the first and last port on which the store may listen; if PortLo is 0
 	// they are DefaultPortLo and DefaultPortHi. PortLo is also the UDP port of multicast.
 	PortLo, PortHi int
+	// MasterPort is the MASTER_PORT that the user has given, or 0. The store uses it and the ports
+	// above it, which programs use for servers of their own, only if no other port is left.
+	MasterPort int
 
 	Host string // name of this host
 	// RuntimeDir is a directory on this host with mode 0700 that belongs to this user, for files that

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"syscall"
 
+	"rdzv/rdzv/masterport"
 	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
@@ -133,6 +134,19 @@ func portsOf(public []byte, lo, hi int) []int {
 		}
 	}
 	return ports
+}
+
+// withoutMaster returns ports with those last that the program may use: master, unless it is 0, and
+// the ports above it. An agent that searches tries all ports, whatever its own MASTER_PORT is.
+func withoutMaster(ports []int, master int) []int {
+	if master == 0 {
+		return ports
+	}
+	ofProgram := func(port int) bool {
+		return port >= master && port <= master+masterport.SparePorts
+	}
+	last := slices.DeleteFunc(slices.Clone(ports), func(port int) bool { return !ofProgram(port) })
+	return append(slices.DeleteFunc(slices.Clone(ports), ofProgram), last...)
 }
 
 // sharedName takes the place of a job's name in the key and the ports of a shared store, which is

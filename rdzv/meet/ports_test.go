@@ -23,3 +23,23 @@ func TestPorts(t *testing.T) {
 		t.Errorf("ports of a range of three: %v", seen)
 	}
 }
+
+// The store listens on MASTER_PORT and the ports above it only if no other port is left.
+func TestMasterPortIsLast(t *testing.T) {
+	for _, row := range []struct {
+		master      int
+		ports, want []int
+	}{
+		{0, []int{5, 3}, []int{5, 3}},
+		{100, []int{100, 99, 108, 109, 101}, []int{99, 109, 100, 108, 101}},
+		{100, []int{100}, []int{100}},
+	} {
+		given := slices.Clone(row.ports)
+		if got := withoutMaster(row.ports, row.master); !slices.Equal(got, row.want) {
+			t.Errorf("ports %v with MASTER_PORT %d: %v, want %v", row.ports, row.master, got, row.want)
+		}
+		if !slices.Equal(given, row.ports) {
+			t.Errorf("the argument %v is now %v", given, row.ports)
+		}
+	}
+}
