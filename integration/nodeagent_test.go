@@ -34,6 +34,10 @@ func TestNodeAgent(t *testing.T) {
 // is complete in each case.
 func TestNodeAgentFallbacks(t *testing.T) {
 	t.Parallel()
+	withoutNumber := 1 // mpirun 4 says that there is one node
+	if openMPI5 {
+		withoutNumber = 4
+	}
 	for name, c := range map[string]struct {
 		before string // what each task does before it executes "$rdzv" exec, in $in
 		flags  string
@@ -48,7 +52,7 @@ func TestNodeAgentFallbacks(t *testing.T) {
 		"a launcher is named":    {"", "-v --launcher openmpi", 4},
 		"another file":           {`[ $OMPI_COMM_WORLD_RANK != 3 ] || { cp "$rdzv" r; rdzv=./r; }`, "-v", 2},
 		"the second exec":        {`"$rdzv" exec -- true`, "-v", 1},
-		"no number of tasks":     {"unset OMPI_COMM_WORLD_LOCAL_SIZE", "-v", 1},
+		"no number of tasks":     {"unset OMPI_COMM_WORLD_LOCAL_SIZE", "-v", withoutNumber},
 		"a container per task":   {`in="unshare --user --map-root-user --mount"`, "-v", 4},
 	} {
 		t.Run(name, func(t *testing.T) {

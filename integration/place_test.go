@@ -115,7 +115,7 @@ var mayRemain = regexp.MustCompile(
 	`^(home|tmp|home/\.config|home/\.config/rdzv|home/\.config/rdzv/token|tmp/rdzv-[0-9]+)$`)
 
 // files lists the files in the directories that rdzv may use, except those that may remain and
-// those of Open MPI, which leaves files if it is killed.
+// those of Open MPI and of torch 2, which leave files if they are killed.
 func (p *place) files() (left []string) {
 	for _, name := range []string{"home", "tmp"} {
 		root := filepath.Join(p.root, name)
@@ -123,7 +123,7 @@ func (p *place) files() (left []string) {
 			if err != nil {
 				return err
 			}
-			if isOpenMPIDirectory(entry.Name()) {
+			if isOpenMPIDirectory(entry.Name()) || entry.IsDir() && isTorchDirectory(path) {
 				return filepath.SkipDir
 			}
 			relative := strings.TrimPrefix(path, p.root+"/")
@@ -145,6 +145,12 @@ func isOpenMPIDirectory(name string) bool {
 	return slices.ContainsFunc([]string{"ompi.", "prterun.", "prted."}, func(prefix string) bool {
 		return strings.HasPrefix(name, prefix)
 	})
+}
+
+// isTorchDirectory tells the directory into which torch.distributed of torch 2 writes a module.
+func isTorchDirectory(path string) bool {
+	_, err := os.Stat(filepath.Join(path, "_remote_module_non_scriptable.py"))
+	return err == nil
 }
 
 // marked returns the live processes of this place: they have its mark in their environment.
