@@ -17,8 +17,8 @@ import (
 // login logs a client in, and sends the token with all its calls. clientv3 would log in again for
 // each stream, and each login takes a member of the cluster 60 to 100 ms of CPU time, because it
 // computes a hash that is meant to be costly: the last worker of 64 agents then starts after 8.7 s
-// instead of 2.6 s (etcd 3.4.23 and the agents on two cores). Here a token is used until a member refuses it: it
-// has expired, or the member was restarted, or users have changed.
+// instead of 2.6 s (etcd 3.4.23 and the agents on two cores). Here a token is used until a member
+// refuses it: it has expired, or the member was restarted, or users have changed.
 type login struct {
 	user, password string
 
