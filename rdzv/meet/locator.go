@@ -57,7 +57,7 @@ func (l *locator) hostStore(ctx context.Context, p *plan) (*Meeting, error) {
 // listen opens the gate. Clients that connect wait until serve admits them or the gate redirects
 // them.
 func (l *locator) listen(ctx context.Context, p *plan) (*Meeting, error) {
-	listeners, err := gate.Listen(ctx, p.addrs, withoutMaster(p.ports, l.config.MasterPort))
+	listeners, err := gate.Listen(ctx, p.addrs, masterLast(p.ports, l.config.MasterPort))
 	switch {
 	case err != nil && p.named: // see explainPortInUse
 		return nil, err

@@ -136,17 +136,18 @@ func portsOf(public []byte, lo, hi int) []int {
 	return ports
 }
 
-// withoutMaster returns ports with those last that the program may use: master, unless it is 0, and
+// masterLast returns ports with those last that the program may use: master, unless it is 0, and
 // the ports above it. An agent that searches tries all ports, whatever its own MASTER_PORT is.
-func withoutMaster(ports []int, master int) []int {
-	if master == 0 {
-		return ports
+func masterLast(ports []int, master int) (sorted []int) {
+	var last []int
+	for _, port := range ports {
+		if master > 0 && port >= master && port <= master+masterport.SparePorts {
+			last = append(last, port)
+		} else {
+			sorted = append(sorted, port)
+		}
 	}
-	ofProgram := func(port int) bool {
-		return port >= master && port <= master+masterport.SparePorts
-	}
-	last := slices.DeleteFunc(slices.Clone(ports), func(port int) bool { return !ofProgram(port) })
-	return append(slices.DeleteFunc(slices.Clone(ports), ofProgram), last...)
+	return append(sorted, last...)
 }
 
 // sharedName takes the place of a job's name in the key and the ports of a shared store, which is
