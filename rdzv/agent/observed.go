@@ -233,6 +233,8 @@ func (o *observed) stop(ctx context.Context, by string) ([]byte, []string, error
 		select {
 		case <-session.Context().Done():
 		case <-ctx.Done():
+		}
+		if session.Context().Err() == nil {
 			return nil, nil, context.Cause(ctx)
 		}
 	}

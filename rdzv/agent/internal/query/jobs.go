@@ -32,7 +32,7 @@ type jobAnswer struct {
 // Found are the jobs of this user that have agents on this host, and other agents.
 type Found struct {
 	Jobs   []JobReply
-	Names  []string // of all jobs, also if one was asked for
+	Names  []string // of all jobs that have not ended, also if one was asked for
 	Silent []int    // PIDs of agents that have not answered
 	Others []int    // users of agents that are not this user's, one for each agent
 }
@@ -87,6 +87,12 @@ func AskJobs(
 		asking.Go(func() { replies[i] = askEach(ctx, byName[job], job.uid, r) })
 	}
 	asking.Wait()
+	for i, job := range wanted {
+		if replies[i] == nil { // it has ended meanwhile
+			at := slices.Index(found.Names, job.name)
+			found.Names = slices.Delete(found.Names, at, at+1)
+		}
+	}
 	found.Jobs = slices.Concat(replies...)
 	return found, nil
 }
@@ -120,8 +126,7 @@ func askEach(ctx context.Context, agents []identified, uid int, r Request) (
 			e.err = json.Unmarshal(e.value, &answer)
 		}
 		if e.err != nil {
-			ended := errors.Is(e.err, io.EOF) || errors.Is(e.err, syscall.ECONNRESET)
-			if !ended {
+			if !hasEnded(e.err) {
 				failed = e.err
 			}
 			continue
@@ -135,4 +140,10 @@ func askEach(ctx context.Context, agents []identified, uid int, r Request) (
 		replies = append(replies, JobReply{Job: agents[0].Name, UID: uid, Err: failed})
 	}
 	return replies
+}
+
+// hasEnded tells whether err is that the agent has ended while it was asked.
+func hasEnded(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNREFUSED)
 }

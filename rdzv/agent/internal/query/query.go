@@ -40,6 +40,8 @@ const (
 	maxRequest = 64 << 10
 	maxReply   = 256 << 20 // of all agents of a job
 	readLimit  = 5 * time.Second
+	serveLimit = 15 * time.Second // from the connection to the last byte of the reply
+	lastWrite  = time.Second / 10 // of an agent that ends
 )
 
 // AnyUser asks the agents of all users, which answer root.

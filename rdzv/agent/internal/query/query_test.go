@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -36,6 +34,7 @@ type fake struct {
 	asked   atomic.Int32
 	answer  func(context.Context, Request) ([]byte, error)
 	hangs   chan struct{} // Job waits until it is closed, if it is not nil
+	server  *Server       // of listen
 }
 
 func (f *fake) Job() Job {
@@ -64,6 +63,7 @@ func listen(t *testing.T, uid int, agents ...*fake) fstest.MapFS {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.Close)
+		a.server = s
 		text += "0: 00000002 00000000 00010000 0001 01 21 " + s.listener.Addr().String() + "\n"
 	}
 	return fstest.MapFS{"self/net/unix": {Data: []byte(text)}}
@@ -148,28 +148,36 @@ func TestNextAgentIsAsked(t *testing.T) {
 	}
 }
 
-// An agent that ends while it is asked has no answer, not one that failed.
+// An agent that ends while it is asked has no answer, not one that failed, and its job is none of
+// those that run. An answer that is complete is sent: it may be why the agent ends.
 func TestAgentEndsMeanwhile(t *testing.T) {
-	asked := make(chan struct{})
-	ending := &fake{job: Job{"a", "1"}, answer: func(ctx context.Context, _ Request) ([]byte, error) {
-		close(asked)
-		<-ctx.Done()
-		return nil, errors.New("no store any more")
-	}}
-	s, err := Listen(ending, os.Geteuid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		<-asked
-		s.Close()
-	}()
-	e := ask(t.Context(), s.listener.Addr().String(), os.Geteuid(), Request{"kind", "arg"})
-	<-closed
-	if !errors.Is(e.err, io.EOF) && !errors.Is(e.err, syscall.ECONNRESET) {
-		t.Errorf("got %q, %v", e.value, e.err)
+	for _, c := range []struct {
+		value string
+		err   error
+		want  []string
+	}{
+		{"", errors.New("no store any more"), nil},
+		{"ends", nil, []string{"a ends"}},
+	} {
+		ends := make(chan struct{})
+		ending := &fake{job: Job{"a", "1"}}
+		ending.answer = func(ctx context.Context, _ Request) ([]byte, error) {
+			close(ends)
+			<-ctx.Done()
+			return []byte(c.value), c.err
+		}
+		proc := listen(t, os.Geteuid(), ending)
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			<-ends
+			ending.server.Close()
+		}()
+		found := askJobs(t, proc, os.Geteuid(), "")
+		<-closed
+		if got := texts(found); !slices.Equal(got, c.want) || len(found.Names) != len(c.want) {
+			t.Errorf("got %q of jobs %q, want %q", got, found.Names, c.want)
+		}
 	}
 }
 

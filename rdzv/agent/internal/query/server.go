@@ -44,7 +44,8 @@ func Listen(agent Agent, uid int) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the answers and waits for them.
+// Close ends the answers and waits for them. One that is complete is still sent: what the client
+// asked for may be why the agent ends.
 func (s *Server) Close() {
 	s.cancel()
 	s.listener.Close()
@@ -76,7 +77,11 @@ const root = 0
 // serve answers the request of one connection.
 func (s *Server) serve(conn *net.UnixConn) {
 	defer conn.Close()
-	defer context.AfterFunc(s.ctx, func() { conn.Close() })()
+	_ = conn.SetWriteDeadline(time.Now().Add(serveLimit))
+	defer context.AfterFunc(s.ctx, func() {
+		_ = conn.CloseRead()
+		_ = conn.SetWriteDeadline(time.Now().Add(lastWrite))
+	})()
 	if _, err := verify(conn, s.uid, root); err != nil {
 		return
 	}
@@ -99,10 +104,9 @@ func (s *Server) serve(conn *net.UnixConn) {
 	if r.Value, err = s.reply(ctx, request); err != nil {
 		r = reply{Error: err.Error()}
 	}
-	if s.ctx.Err() != nil {
+	if err != nil && s.ctx.Err() != nil {
 		return // to the client the agent has ended, which is not an answer that failed
 	}
-	_ = conn.SetWriteDeadline(time.Now().Add(readLimit))
 	_ = write(conn, r) // fails if the client has gone
 }
 
