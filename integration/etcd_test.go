@@ -38,6 +38,7 @@ type etcdOptions struct {
 	loginTTL  int    // how long a login is valid that is not used, in seconds
 	loginCost int    // 4 is almost nothing, 10 takes up to 100 ms
 	quota     int    // of the database, in bytes
+	syncs     bool   // each change to its disk, which other tests may keep busy for seconds
 	before    int    // number of hosts before those of the members
 }
 
@@ -199,6 +200,7 @@ func (m *etcdMember) configure(last int) {
 		"listen-client-urls":    m.url() + ",unix://" + adminSocket,
 		"advertise-client-urls": m.url(),
 		"quota-backend-bytes":   m.cluster.quota,
+		"unsafe-no-fsync":       !m.cluster.syncs,
 	}
 	if ttl := m.cluster.loginTTL; ttl > 0 {
 		config["auth-token-ttl"] = ttl

@@ -43,7 +43,8 @@ var etcdFaults = []etcdFault{
 		e.members[0].disconnect()
 		j.runsFor(*campaignTime / 5)
 	}, repair: func(e *etcd) { e.members[0].reconnect(); e.awaitAll() }},
-	{name: "each sync of the members' disks takes 200 ms longer", cause: slowDisks},
+	{name: "each sync of the members' disks takes 200 ms longer",
+		etcdOptions: etcdOptions{syncs: true}, cause: slowDisks},
 	{name: "leader of the job killed", code: 123, cause: func(_ *etcd, j *etcdJob) {
 		kill(j.membersInStore()[0].PID)
 	}},
