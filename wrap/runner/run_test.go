@@ -226,10 +226,13 @@ func TestOrders(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p, task := oneTask(t)
 			signals, kill := make(chan wrap.Event), make(chan struct{})
+			started := make(chan struct{})
 			done, end := begin(t, task, wrap.Tree{
 				Workers: []wrap.Worker{sh(t, c.script)}, Grace: time.Hour, Linger: true,
 				Signals: signals, Kill: kill, Ended: func(int, wrap.Result) {},
+				Started: func(int, int) { close(started) },
 			})
+			await(t, "Started", started)
 			p.stdout.want("ready")
 			c.end(end, signals, kill)
 			if strings.HasPrefix(c.name, "signal") {

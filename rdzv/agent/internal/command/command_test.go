@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,7 +26,7 @@ func TestLastLine(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		begin := time.Now()
-		mark := "COMMAND_TEST=" + script
+		mark := fmt.Sprintf("COMMAND_TEST=%d %s", os.Getpid(), script)
 		env := []string{mark, "PATH=" + os.Getenv("PATH")}
 		line, err := LastLine(ctx, env, "/bin/sh", "-c", script)
 		cancel()
