@@ -56,7 +56,7 @@ type Tee struct {
 	mu      sync.Mutex
 	turn    int    // which goroutine copies; others have been left behind
 	stage   stage  // what it does
-	step    int    // how many writes it has begun and ended
+	step    int    // counts the writes that it has begun and ended, and the chunks that are finished
 	chunk   []byte // what has been read and is being copied
 	lines   lines
 	read    int64 // number of bytes
@@ -86,6 +86,11 @@ const (
 
 // Start begins to copy.
 func (t *Tee) Start() {
+	t.open()
+	go t.run(t.turn, waiting)
+}
+
+func (t *Tee) open() {
 	t.target, t.lost, t.done = -1, -1, make(chan struct{})
 	t.lines = lines{tag: t.Tag, hold: t.Hold}
 	if t.Show != nil {
@@ -94,7 +99,6 @@ func (t *Tee) Start() {
 	t.file = os.NewFile(uintptr(t.From), "pipe")
 	t.raw, _ = t.file.SyscallConn() // fails only without a file
 	t.emptyChunk(0)
-	go t.run(t.turn, waiting)
 }
 
 // run copies until the end of the pipe, or until another goroutine has taken its turn. It begins
@@ -326,6 +330,7 @@ func (t *Tee) finish(turn int) (last bool) {
 	}
 	t.emptyChunk(len(t.chunk))
 	t.copied, t.stage = t.read, waiting
+	t.step++ // Close may have come after the chunk's last write: giving up would end it twice
 	if t.atEnd {
 		t.reportHidden()
 	}
