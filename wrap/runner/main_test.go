@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -218,6 +219,7 @@ func nothingLeft(t *testing.T) {
 	t.Cleanup(func() {
 		eventually(t, "no process is left", func() bool { return len(marked(t)) == 0 })
 		eventually(t, fmt.Sprintf("at most %d descriptors are open", before), func() bool {
+			runtime.GC() // the memory of a lease, and its file, are closed when they are collected
 			return openFiles(t) <= before
 		})
 	})
