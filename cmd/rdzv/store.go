@@ -73,7 +73,6 @@ func (a *app) store(args []string) int {
 	c := o.options.Config(a.process())
 	ctx, stop := signal.NotifyContext(context.Background(),
 		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	defer stop()
 	s, err := sharedstore.Start(ctx, sharedstore.Config{
 		Env: a.env, Listen: o.listen, Networks: c.Networks, PortLow: c.PortLow, PortHigh: c.PortHigh,
 		Token: c.Token, TokenFile: c.TokenFile,
@@ -83,15 +82,20 @@ func (a *app) store(args []string) int {
 		},
 	})
 	if err != nil {
+		stop()
 		return a.fail(fmt.Errorf("cannot run store: %w", err))
 	}
 	code := announceStore(a, s)
 	if code == codeOK {
 		<-ctx.Done()
 	}
-	stop() // a second signal kills this process
+	time.AfterFunc(sentTwice, stop) // from then on a second signal kills this process
 	return max(code, endStore(a, s))
 }
+
+// sentTwice is how long after a signal another one is the same, as for rdzv exec: timeout(1) and sudo
+// signal their child, which may have had the signal as a member of the process group.
+const sentTwice = 100 * time.Millisecond
 
 // announceStore prints what agents need.
 func announceStore(a *app, s *sharedstore.Server) int {
