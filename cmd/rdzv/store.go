@@ -93,8 +93,8 @@ func (a *app) store(args []string) int {
 	return max(code, endStore(a, s))
 }
 
-// sentTwice is how long after a signal another one is the same, as for rdzv exec: timeout(1) and sudo
-// signal their child, which may have had the signal as a member of the process group.
+// sentTwice is how long after a signal another one is the same, as for rdzv exec: timeout(1) and
+// sudo signal their child, which may have had the signal as a member of the process group.
 const sentTwice = 100 * time.Millisecond
 
 // announceStore prints what agents need.
