@@ -30,7 +30,7 @@ type etcd struct {
 	history    *history         // of all keys of jobs
 }
 
-// etcdOptions are how the members run. The zero value of the others is etcd's default.
+// etcdOptions are how the members run. The zero value of each number is etcd's default.
 type etcdOptions struct {
 	program   string // with the option --config-file
 	secure    bool   // TLS, and users with roles

@@ -12,6 +12,7 @@ import (
 	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
+	"rdzv/rdzv/agent"
 	"rdzv/rdzv/agent/sharedstore"
 	"rdzv/rdzv/meet"
 )
@@ -89,13 +90,9 @@ func (a *app) store(args []string) int {
 	if code == codeOK {
 		<-ctx.Done()
 	}
-	time.AfterFunc(sentTwice, stop) // from then on a second signal kills this process
+	time.AfterFunc(agent.SentTwice, stop) // from then on a second signal kills this process
 	return max(code, endStore(a, s))
 }
-
-// sentTwice is how long after a signal another one is the same, as for rdzv exec: timeout(1) and
-// sudo signal their child, which may have had the signal as a member of the process group.
-const sentTwice = 100 * time.Millisecond
 
 // announceStore prints what agents need.
 func announceStore(a *app, s *sharedstore.Server) int {

@@ -44,7 +44,7 @@ func TestSecondInterrupt(t *testing.T) {
 	interrupted := &delivery.Delivery{First: &first}
 	in := &interrupts{first: &first}
 	for between, want := range map[time.Duration]bool{
-		50 * time.Microsecond: false, sentTwice: false, 150 * time.Millisecond: true,
+		50 * time.Microsecond: false, SentTwice: false, 150 * time.Millisecond: true,
 	} {
 		e := wrap.Event{Signal: syscall.SIGINT, At: first.At.Add(between)}
 		if got := in.repeats(interrupted, e); got != want {

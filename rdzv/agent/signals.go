@@ -252,9 +252,10 @@ func (in *interrupts) endByCaller() {
 	in.end(in.tasks[0], wrap.Event{Signal: syscall.SIGTERM, At: time.Now()})
 }
 
-// sentTwice is how long after a signal another one is the same: timeout(1) signals its child, and
-// then its own process group. Nobody types Ctrl-C twice in that time.
-const sentTwice = 100 * time.Millisecond
+// SentTwice is how long after a signal another one is the same: timeout(1) signals its child, and
+// then its own process group, and sudo passes on a signal to that. Nobody types Ctrl-C twice in
+// that time.
+const SentTwice = 100 * time.Millisecond
 
 // repeats tells whether this signal comes after the one that has ended the job, or after its end.
 // Another task has had that one too.
@@ -262,7 +263,7 @@ func (in *interrupts) repeats(to *delivery.Delivery, e wrap.Event) bool {
 	if to.First == nil {
 		return in.first == nil && in.overOtherwise()
 	}
-	return e.At.Sub(to.First.At) > sentTwice
+	return e.At.Sub(to.First.At) > SentTwice
 }
 
 // overOtherwise tells whether the job has ended, but not because of a signal, which a launcher may

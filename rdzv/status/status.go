@@ -14,7 +14,7 @@ type Report struct {
 	Jobs []Job `json:"jobs"`
 	// Silent are the PIDs of agents that have not told which job is theirs.
 	Silent []int `json:"silent_agents,omitempty"`
-	// Names are those of all jobs, also if the report is on one of them.
+	// Names are those of all jobs that have not ended, also if the report is on one of them.
 	Names  []string `json:"-"`
 	Others []int    `json:"-"` // the users of other agents, one for each
 	// Elsewhere are the PIDs of agents that could not be found in this network namespace. They are

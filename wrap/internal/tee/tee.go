@@ -90,6 +90,7 @@ func (t *Tee) Start() {
 	go t.run(t.turn, waiting)
 }
 
+// open prepares run.
 func (t *Tee) open() {
 	t.target, t.lost, t.done = -1, -1, make(chan struct{})
 	t.lines = lines{tag: t.Tag, hold: t.Hold}

@@ -110,7 +110,7 @@ type identified struct {
 }
 
 // askEach asks agents of jobs that have the same name, one after another, until every agent has
-// answered or is one of those that an answer is about.
+// answered or is one of those that an answer is about. There are no replies if all have ended.
 func askEach(ctx context.Context, agents []identified, uid int, r Request) (
 	replies []JobReply,
 ) {
