@@ -12,23 +12,6 @@ import (
 
 const longestCell = 200 // characters
 
-// limits are the largest numbers of words, without generated parts, of pages and of directories.
-var limits = []struct {
-	pages string // separated by spaces
-	words int
-}{
-	{"README.md", 900},
-	{"docs/start", 4500},
-	{"docs/coming-from", 1500},
-	{"docs/guide", 5000},
-	{"docs/reference", 3000},
-	{"docs/troubleshooting.md", 2000},
-	{"docs/admin.md docs/security.md", 1500},
-	{"SECURITY.md docs/embedding.md docs/performance.md docs/compatibility.md", 1600},
-	{"README.md SECURITY.md CHANGELOG.md docs", 20000},
-	{"dev/architecture.md", 3500},
-}
-
 // userPages are all that a user may meet; devPages are for those who change rdzv.
 func userPages(t *testing.T) []string {
 	return slices.Concat([]string{"README.md", "SECURITY.md", "CHANGELOG.md"}, pagesIn(t, "docs"))
@@ -62,46 +45,9 @@ func readPage(t *testing.T, name string) string {
 	return string(text)
 }
 
-func TestPagesAreShort(t *testing.T) {
-	for _, limit := range limits {
-		words, each := 0, map[string]int{}
-		for _, name := range strings.Fields(limit.pages) {
-			for _, page := range pagesIn(t, name) {
-				n := len(strings.Fields(withoutGenerated(readPage(t, page))))
-				each[page] = n
-				words += n
-			}
-		}
-		if words > limit.words {
-			t.Errorf("%s: %d words, more than %d: %v", limit.pages, words, limit.words, each)
-		}
-	}
-	for _, name := range pagesIn(t, "docs/start") {
-		if n := len(strings.Fields(withoutCode(readPage(t, name)))); n > 600 {
-			t.Errorf("%s has %d words without its code, more than 600", name, n)
-		}
-	}
-}
-
 var generated = regexp.MustCompile(`(?s)<!-- generated: \w+ -->\n.*?<!-- end -->\n`)
 
 func withoutGenerated(page string) string { return generated.ReplaceAllString(page, "") }
-
-// withoutCode is a page without its commands, their output, and scripts.
-func withoutCode(page string) string {
-	var text strings.Builder
-	fenced := false
-	for line := range strings.Lines(page) {
-		switch {
-		case strings.HasPrefix(strings.TrimSpace(line), "```"):
-			fenced = !fenced
-		case fenced, strings.HasPrefix(line, "    "):
-		default:
-			text.WriteString(line)
-		}
-	}
-	return text.String()
-}
 
 func TestTablesHaveShortCells(t *testing.T) {
 	for _, name := range userPages(t) {
