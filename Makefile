@@ -99,14 +99,14 @@ unit:
 		race= cgo=0; \
 		echo "$$(go env CC) does not work, or finds no C library: running the tests without -race"; }; \
 	mkdir -p bin; \
-	CGO_ENABLED=$(if $(CMD_RACE),1,0) $(GOTESTSUM) --format pkgname --jsonfile bin/unit-cmd.json -- \
-		$(CMD_RACE) ./cmd/rdzv & cmd=$$!; \
-	CGO_ENABLED=0 $(GOTESTSUM) --format pkgname --jsonfile bin/unit-holder.json -- \
-		-tags execholder -parallel 4 \
-		./wrap ./wrap/internal/... ./wrap/runner & holder=$$!; \
-	CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
-		$$race -p 3 -parallel 4 $(LONG_TESTS) $$(go list ./... | \
-			grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | grep -v '/integration\(/\|$$\)'); \
+	CGO_ENABLED=$(if $(CMD_RACE),1,0) $(GOTESTSUM) --format pkgname --jsonfile bin/unit-cmd.json \
+		--packages ./cmd/rdzv -- $(CMD_RACE) & cmd=$$!; \
+	CGO_ENABLED=0 $(GOTESTSUM) --format pkgname --jsonfile bin/unit-holder.json \
+		--packages './wrap ./wrap/internal/... ./wrap/runner' -- -tags execholder -parallel 4 & holder=$$!; \
+	CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json \
+		--packages "$(LONG_TESTS) $$(go list ./... | \
+			grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | grep -v '/integration\(/\|$$\)')" -- \
+		$$race -p 3 -parallel 4; \
 	code=$$?; \
 	wait $$holder || code=1; \
 	wait $$cmd && exit $$code
@@ -116,10 +116,12 @@ unit:
 	else echo "python3 not found: not testing bench/"; fi
 
 # gotestsum prints a line for each package or test when it has ended, at the end the failed and the
-# skipped tests with their output, and returns the exit code of go test.
-GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
-INTEGRATION_ARGS := -count=1 ./integration -rdzvbin "$(CURDIR)/bin/rdzv"
-INTEGRATION := go test $(INTEGRATION_ARGS)
+# skipped tests with their output, and returns the exit code of go test. RERUN=3, in CI: it runs
+# failed tests of a suite once more, unless they are more than 3. scripts/rerun.py checks that.
+GOTESTSUM := go tool -modfile=tools/go.mod gotestsum $(if $(RERUN),--rerun-fails=1 \
+	--rerun-fails-max-failures=$(RERUN) --rerun-fails-run-root-test --rerun-fails-abort-on-data-race)
+RDZV_BIN := -rdzvbin "$(CURDIR)/bin/rdzv"
+INTEGRATION := go test -count=1 ./integration $(RDZV_BIN)
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
@@ -127,8 +129,9 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # TestChaosOfRestarts, make scale TestScale, make attack TestAttackClocks, make faults
 # TestEtcdCampaign.
 integration: bin/rdzv
-	$(GOTESTSUM) --format testname --jsonfile bin/integration.json -- $(INTEGRATION_ARGS) $(ALL) \
-		-parallel 3 -timeout $(LIMIT) -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
+	$(GOTESTSUM) --format testname --jsonfile bin/integration.json --packages ./integration -- \
+		-count=1 -parallel 3 -timeout $(LIMIT) \
+		-skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$' -args $(RDZV_BIN) $(ALL)
 
 # By default a test with several cases runs each under one launcher, so that each launcher has some.
 LIMIT ?= 40m
