@@ -2,6 +2,7 @@
 # make install    copies it, with its manual page and completions, to PREFIX (/usr/local)
 # make uninstall  removes them
 # make demo       PyTorch trains on 4 ranks under Open MPI; run it again and it continues
+# make check      before each commit: lint, and the tests that fail most: 2 minutes on 2 CPUs
 # make test       unit tests with -race, then tests with real launchers
 # make matrix     the tests with real launchers, and each case under each launcher
 # make chaos      500 faults in PyTorch ranks, and 500 in jobs that restart: tables of how many had
@@ -43,7 +44,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 build: bin/rdzv
-.PHONY: build bin/rdzv install uninstall demo test unit integration matrix lint govulncheck fuzz cover \
+.PHONY: build bin/rdzv install uninstall demo check test unit integration matrix lint govulncheck fuzz cover \
 	kills attack bench scale soak docs figures recording chaos faults kubernetes kill-matrix hangs \
 	simulate \
 	test-fresh gpu release test-release clean
@@ -76,6 +77,19 @@ demo:
 	@scripts/install-missing demo
 	@$(MAKE) --no-print-directory bin/rdzv
 	@scripts/demo
+
+# The packages in which mistakes are found most often, for their CPU time, without the tests that need
+# most of it, and one job that fails under mpirun.
+CHECKED := ./wrap ./rdzv/agent ./cmd/rdzv . ./envmap ./rdzv/internal/job
+UNCHECKED := TestEmbed|TestContinuedTree|TestManyWorkersEndTogether|HungFileSystem|Completion|$\
+	TestScripts/(install|completion|gpu|skipped|storefull|$\
+		exec-(consequence|noderank|othernodes|platforms|progress|settling|stall|torchrun))
+check: lint
+	@scripts/install-missing test
+	@$(MAKE) --no-print-directory bin/rdzv
+	$(GOTESTSUM) --format pkgname --packages '$(CHECKED)' -- \
+		-vet=off -p 3 -parallel 4 -skip '$(UNCHECKED)'
+	$(INTEGRATION) -vet=off -all -run '^TestFails$$/^exit7$$/^openmpi$$'
 
 test:
 	@scripts/need-go
