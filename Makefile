@@ -57,6 +57,10 @@ bin/rdzv:
 		-o $@ ./cmd/rdzv
 	@touch $@ # go build leaves it as it is if nothing has changed
 
+# go test and the shell create no directories for what they write.
+bin:
+	@mkdir -p $@
+
 # make install PREFIX=$HOME/.local DESTDIR=: after make, so that "sudo make install" needs no Go. It
 # builds again if sources are newer, as after git pull, or if GOARCH is given; under sudo as the user.
 PREFIX ?= /usr/local
@@ -107,12 +111,11 @@ LONG_TESTS := ./wrap ./rdzv ./wrap/runner
 # also run with a holder that is executed (build tag execholder). In tools/kubernetes Go does not know
 # that the tests read examples/, hence -count=1.
 CMD_RACE ?=
-unit:
+unit: | bin
 	@scripts/need-go
 	@race=-race cgo=1; $$(go env CC) -E -x c -include stdlib.h /dev/null >/dev/null 2>&1 || { \
 		race= cgo=0; \
 		echo "$$(go env CC) does not work, or finds no C library: running the tests without -race"; }; \
-	mkdir -p bin; \
 	CGO_ENABLED=$(if $(CMD_RACE),1,0) $(GOTESTSUM) --format pkgname --jsonfile bin/unit-cmd.json \
 		--packages ./cmd/rdzv -- $(CMD_RACE) & cmd=$$!; \
 	CGO_ENABLED=0 $(GOTESTSUM) --format pkgname --jsonfile bin/unit-holder.json \
@@ -159,7 +162,7 @@ SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/test
 
 # SCHEDULES=N runs as many; go test -args -seed N prints one.
 SCHEDULES ?= 100000
-simulate:
+simulate: | bin
 	@scripts/need-go
 	go test ./rdzv/internal/job -run '^TestSimulation$$' -count=1 -v -timeout 0 \
 		-coverprofile=bin/simulate.cover -args -schedules $(SCHEDULES)
@@ -189,9 +192,8 @@ kills: bin/rdzv
 	go test -count=1 -timeout 0 -v -run 'TestKills$$' ./wrap -kills $(KILLS)
 
 # FUZZTIME=1000000x: more inputs.
-fuzz:
+fuzz: | bin
 	@scripts/need-go
-	@mkdir -p bin
 	@scripts/fuzz $(FUZZTIME)
 
 # Not part of lint, because it needs vuln.go.dev.
@@ -199,10 +201,9 @@ govulncheck:
 	@scripts/need-go
 	go tool -modfile=tools/go.mod govulncheck ./...
 
-cover:
+cover: | bin
 	@scripts/need-go
-	@mkdir -p bin
-	go test -coverprofile bin/cover.out $$(go list ./... | grep -v '/integration\(/\|$$\)')
+	go test -coverprofile=bin/cover.out $$(go list ./... | grep -v '/integration\(/\|$$\)')
 	go tool cover -func bin/cover.out | tail -n 1
 
 # BENCH="latency fail": only these parts. REPS=9: runs of each case. ARGS: more options of
