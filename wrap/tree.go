@@ -85,8 +85,9 @@ type Tree struct {
 	JobControl bool
 
 	// FrozenLimit is how long this process may be stopped by SIGSTOP, and not continued, while
-	// workers run; then the holder kills it and the tree. 0 is for ever. It may be stopped for longer
-	// together with its workers (Ctrl-Z), or by a debugger.
+	// workers run, or what they have left; then the holder kills it and the tree. 0 is for ever. It
+	// may be stopped for longer together with all workers or, when these have ended, with all that
+	// they have left (Ctrl-Z), or by a debugger.
 	FrozenLimit time.Duration
 
 	// Owner, if set, is a stream socket to another process on whose behalf this one runs the tree.
@@ -96,8 +97,8 @@ type Tree struct {
 	// left.
 	Owner *os.File
 
-	// Lease, if set, limits how long the workers may run without a renewal. When it is over they
-	// receive SIGTERM, and LeaseGrace later everything is killed.
+	// Lease, if set, limits how long the workers, and what they have left, may run without a renewal.
+	// When it is over they receive SIGTERM, and LeaseGrace later everything is killed.
 	Lease      *Lease
 	LeaseGrace time.Duration
 

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,11 +22,18 @@ import (
 const resistant = `trap '' TERM; (setsid sleep 1000 &); sh -c 'sleep 1000 & exec sleep 1000' &
 echo ready; while :; do sleep 0.05; done`
 
-// limitEnv is Tree.FrozenLimit of anAgent.
-const limitEnv = "RUNNER_TEST_FROZEN_LIMIT"
+// leavesResistant is a worker that ends and leaves a process.
+const leavesResistant = `sh -c 'trap "" TERM; echo ready; while :; do sleep 0.05; done' & exit 0`
 
-// anAgent is the agent of one runner, in which it runs a resistant tree with a lease that it renews
-// as long as it runs itself. It has no workers of its own.
+// limitEnv is Tree.FrozenLimit of anAgent, and scriptEnv the script that it runs instead of
+// resistant.
+const (
+	limitEnv  = "RUNNER_TEST_FROZEN_LIMIT"
+	scriptEnv = "RUNNER_TEST_SCRIPT"
+)
+
+// anAgent is the agent of one runner, in which it runs a script with a lease that it renews as long
+// as it runs itself. It has no workers of its own.
 var anAgent = role("agent", func() {
 	l, _, err := Meet(os.Getenv(addrEnv), true)
 	if err != nil {
@@ -36,6 +44,7 @@ var anAgent = role("agent", func() {
 	l.wait = limit
 	tasks := l.Tasks(context.Background(), 1)
 	frozen, _ := time.ParseDuration(os.Getenv(limitEnv))
+	script := cmp.Or(os.Getenv(scriptEnv), resistant)
 	lease := &wrap.Lease{}
 	if frozen == 0 {
 		go func() {
@@ -46,10 +55,10 @@ var anAgent = role("agent", func() {
 	}
 	results, err := tasks[0].Run(context.Background(), wrap.Tree{
 		Workers: []wrap.Worker{{
-			Path: "/bin/sh", Args: []string{"sh", "-c", resistant}, Env: os.Environ(),
+			Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(),
 			Stdout: os.Stdout, Stderr: os.Stderr,
 		}},
-		Lease: lease, LeaseGrace: 100 * time.Millisecond, FrozenLimit: frozen,
+		Lease: lease, LeaseGrace: 100 * time.Millisecond, FrozenLimit: frozen, Linger: true,
 	})
 	fmt.Println("returned", results[0].Err, err)
 	tasks[0].Exit(0, 0)
@@ -239,6 +248,26 @@ func TestAgentFrozenTooLong(t *testing.T) {
 	if s := agent.ProcessState.String(); !strings.Contains(s, "killed") {
 		t.Errorf("the agent: %s", s)
 	}
+}
+
+// TestFrozenWithoutWorkers: what is said about agents and runners that are stopped holds as well when
+// workers have ended and descendants of them run.
+func TestFrozenWithoutWorkers(t *testing.T) {
+	script := func(c *exec.Cmd) { c.Env = append(c.Env, scriptEnv+"="+leavesResistant) }
+	t.Run("agent and runner, lease over", func(t *testing.T) {
+		agent, runner := startPair(t, script)
+		runner.signal(syscall.SIGSTOP)
+		agent.signal(syscall.SIGSTOP)
+		eventually(t, "the tree is gone", func() bool { return len(tree(t, agent, runner)) == 0 })
+	})
+	t.Run("agent, for too long", func(t *testing.T) {
+		agent, runner := startPair(t, script, withFrozenLimit(time.Second))
+		agent.signal(syscall.SIGSTOP)
+		if code := runner.code(); code != CodeLost {
+			t.Errorf("the runner exits with %d, want %d", code, CodeLost)
+		}
+		<-agent.ended
+	})
 }
 
 // TestBothFrozen: agent, runner, holder and workers are stopped until the lease is over. When they

@@ -11,7 +11,7 @@ import "syscall"
 //go:norace
 //go:nocheckptr
 func (h *holder) look() {
-	if h.killer.begun || h.workers.live == 0 {
+	if h.killer.begun || !h.workers.children.some {
 		return
 	}
 	now := clock(clockBoottime)
@@ -24,7 +24,8 @@ func (h *holder) look() {
 	}
 }
 
-// endLate ends the tree, whose lease is over since so long.
+// endLate ends the tree, whose lease is over since so long. If the agent has ordered to finish it
+// has sent SIGTERM to orphans.
 //
 //go:nosplit
 //go:norace
@@ -34,6 +35,9 @@ func (h *holder) endLate(late int64) {
 		h.lease.told = true
 		h.workers.terminate()
 		h.channel.reportBehind(LeaseOver)
+	}
+	if !h.finishing {
+		h.workers.terminateOrphans()
 	}
 	if late >= h.lease.shared.LeaseGrace {
 		h.kill()

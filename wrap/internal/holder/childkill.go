@@ -11,10 +11,8 @@ const (
 
 // killer kills all processes of the tree.
 type killer struct {
-	workers  *workers
-	channel  *channel
-	buffer   *buffer
-	children uintptr // "/proc/thread-self/children"
+	workers *workers
+	channel *channel
 
 	begun  bool
 	called int64 // when all has returned last
@@ -34,29 +32,24 @@ func (k *killer) all() (over bool) {
 		k.until = now + killWait
 	}
 	over = now >= k.until
-	if n := k.buffer.read(k.children); n == none {
-		k.byNumber(over)
+	if k.workers.children.read() {
+		k.listed(over)
 	} else {
-		k.listed(n, over)
+		k.byNumber(over)
 	}
 	k.called = clock(clockBoottime)
 	return over
 }
 
-// listed kills the first children in the buffer, which has n bytes: there are others later.
+// listed kills the first children that have been read: there are others later.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (k *killer) listed(n uintptr, over bool) {
-	pid := uintptr(0)
-	for i := uintptr(0); i < n && !k.channel.full; i++ {
-		if c := k.buffer.byte(i); c >= '0' && c <= '9' {
-			pid = pid*10 + uintptr(c-'0')
-			continue
-		}
+func (k *killer) listed(over bool) {
+	children := &k.workers.children
+	for pid := children.next(); pid != 0 && !k.channel.full; pid = children.next() {
 		k.one(pid, over)
-		pid = 0
 	}
 }
 

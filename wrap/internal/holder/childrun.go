@@ -81,7 +81,7 @@ func (h *holder) untilLook() int64 {
 	switch {
 	case h.killing():
 		return killPause
-	case h.workers.live == 0:
+	case !h.workers.children.some:
 		return never
 	}
 	now := clock(clockBoottime)

@@ -8,7 +8,7 @@ import "syscall"
 // it is: the kernel does not report that to the children of a process.
 const looksPerLimit = 5
 
-// watch kills the agent and the owner if they are stopped for too long while workers run.
+// watch kills the agent and the owner if they are stopped for too long while the tree runs.
 type watch struct {
 	shared       *Shared
 	workers      *workers
@@ -55,7 +55,7 @@ func (w *watch) look(now int64) {
 //go:norace
 //go:nocheckptr
 func (w *watch) lookAt(p *watched) {
-	if !w.workers.running() || !w.buffer.isStopped(p.stat) {
+	if !w.workers.running() || w.buffer.state(p.stat) != 'T' {
 		p.looks = 0
 		return
 	}
@@ -65,21 +65,22 @@ func (w *watch) lookAt(p *watched) {
 	}
 }
 
-// isStopped tells whether a process is stopped by a signal, not by a debugger.
+// state is that of a process in its stat file: 'T' if it is stopped by a signal, 't' by a debugger,
+// 0 if that is unknown.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (b *buffer) isStopped(stat uintptr) bool {
+func (b *buffer) state(stat uintptr) byte {
 	n := b.read(stat)
 	if n == none {
-		return false
+		return 0
 	}
 	// PID (NAME) STATE; a name may contain parentheses.
 	for ; n > 0; n-- {
 		if b.byte(n-1) == ')' {
-			return b.byte(n+1) == 'T'
+			return b.byte(n + 1)
 		}
 	}
-	return false
+	return 0
 }

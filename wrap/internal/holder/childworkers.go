@@ -9,12 +9,13 @@ import (
 
 // workers are those that the holder starts, and what it knows of them.
 type workers struct {
-	list    []slot
-	channel *channel
+	list     []slot
+	channel  *channel
+	children children
 
 	live      uintptr // how many run
 	suspended uintptr // of these, how many are suspended
-	continued int64   // when one was continued
+	continued int64   // when a child was continued
 	stop      stop
 	info      siginfo
 }
@@ -54,12 +55,15 @@ func (w *workers) find(pid uintptr) *slot {
 	return nil
 }
 
-// running tells whether a worker can do something.
+// running tells whether a worker can do something or, when all have ended, an orphan can. Orphans
+// do not count while all workers are suspended: the tree is.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (w *workers) running() bool { return w.suspended < w.live }
+func (w *workers) running() bool {
+	return w.suspended < w.live || w.live == 0 && w.children.run()
+}
 
 //go:nosplit
 //go:norace
@@ -67,10 +71,14 @@ func (w *workers) running() bool { return w.suspended < w.live }
 func (w *workers) started(s *slot, pid uintptr, began int64) {
 	s.pid, s.began, s.suspended, s.signalled = pid, began, false, false
 	w.live++
+	w.children.some = true
 	if w.stop.mayMiss(began) {
 		sys(syscall.SYS_KILL, pid, uintptr(w.stop.signal), 0, 0)
 	}
 }
+
+// What the low byte of a status, or all of it, is when a child was stopped or continued (wait(2)).
+const stopped, continued = 0x7f, 0xffff
 
 // reap reports the changes of workers and reaps all children that have ended. It tells whether
 // there are no children.
@@ -86,12 +94,16 @@ func (w *workers) reap() bool {
 		switch {
 		case errno == syscall.EINTR:
 		case errno != 0: // ECHILD
+			w.children.some = false
 			return true
 		case pid == 0:
+			w.children.some = true
 			return false
 		default:
 			if s := w.find(pid); s != nil {
 				w.changed(s, status)
+			} else {
+				w.orphanChanged(pid, status)
 			}
 		}
 	}
@@ -104,7 +116,6 @@ func (w *workers) reap() bool {
 //go:norace
 //go:nocheckptr
 func (w *workers) changed(s *slot, status int32) {
-	const stopped, continued = 0x7f, 0xffff
 	if s.suspended {
 		w.suspended--
 	}

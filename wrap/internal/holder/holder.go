@@ -1,7 +1,7 @@
 // Package holder is the process between an agent and its workers. It starts them, waits for them,
 // and adopts and waits for the descendants that they orphan. When the agent has ended, or is
-// stopped for too long while workers run, the holder kills all of that. It decides nothing else:
-// the agent orders what is to be started and signalled.
+// stopped for too long while any of them run, the holder kills all of that. It decides nothing
+// else: the agent orders what is to be started and signalled.
 //
 // The holder is a fork of the agent without exec, so that it costs a fraction of a millisecond and
 // a few pages of memory. A fork of a Go program has one thread, no scheduler; the files child*.go

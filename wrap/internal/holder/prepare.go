@@ -58,8 +58,10 @@ func (p *preparation) connect() {
 	if p.config.Until != nil {
 		h.lease.until = p.config.Until
 	}
-	h.killer.workers, h.killer.channel, h.killer.buffer = &h.workers, &h.channel, &h.buffer
-	h.killer.children = p.arena.text("/proc/thread-self/children")
+	h.killer.workers, h.killer.channel = &h.workers, &h.channel
+	children := &h.workers.children
+	children.list, children.buffer = p.arena.text("/proc/thread-self/children"), &h.buffer
+	copy(children.path[:], statPath)
 }
 
 func (p *preparation) addWorkers() {

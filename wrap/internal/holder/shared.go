@@ -7,7 +7,7 @@ type Shared struct {
 	LeaseUntil int64 // when the workers' time is over, by boottime, in ns, without Config.Until
 	LeaseGrace int64 // how long after SIGTERM they may run then, in ns
 	Held       int64 // 1: it is over, and the agent has stopped the tree
-	FrozenFor  int64 // how long the agent may be stopped while workers run, in ns; 0 is for ever
+	FrozenFor  int64 // how long the agent may be stopped while the tree runs, in ns; 0 is for ever
 }
 
 // Chunk is shared memory for output of a worker that the agent has read and may not have written to
