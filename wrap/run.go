@@ -72,6 +72,9 @@ type run struct {
 	// childChanged delivers when the holder may have been stopped or continued.
 	childChanged chan os.Signal
 
+	// late delivers when the holder must have ended the tree; nil until it is ordered to.
+	late <-chan time.Time
+
 	queue    queue
 	phase    phase
 	deadline time.Time // end of the phase
@@ -207,7 +210,6 @@ func (r *run) supervise(ctx context.Context) {
 	ended, kill, signals := ctx.Done(), r.tree.Kill, r.tree.Signals
 	dumpStacks, startNow := r.tree.DumpStacks, r.tree.StartNow
 	frozen := r.holder.checkFrozen()
-	var late <-chan time.Time // set when the tree has been ordered to end
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -219,8 +221,8 @@ func (r *run) supervise(ctx context.Context) {
 				return
 			}
 			r.handle(e)
-			if r.live == 0 && !r.tree.Linger && late == nil {
-				late = r.stop(ctx)
+			if r.live == 0 && !r.tree.Linger {
+				r.stop(ctx)
 			}
 		case e, ok := <-signals:
 			if !ok {
@@ -231,7 +233,8 @@ func (r *run) supervise(ctx context.Context) {
 		case s := <-r.stops:
 			r.forwardStop(s.(syscall.Signal))
 		case <-ended:
-			ended, late = nil, r.stop(ctx)
+			ended = nil
+			r.stop(ctx)
 		case <-startNow:
 			startNow = nil
 			r.queue.startNow()
@@ -241,12 +244,11 @@ func (r *run) supervise(ctx context.Context) {
 		case <-r.announced:
 			r.dumpStacks()
 		case <-kill:
-			kill, ended = nil, nil
-			late = r.kill()
+			kill = nil
+			r.enter(killing, holder.KillWait)
 		case <-r.leased:
 			if r.lease.renew(r.tree) {
-				kill, ended = nil, nil
-				late = r.kill()
+				r.enter(killing, holder.KillWait)
 			}
 		case <-r.childChanged:
 			frozen = r.holder.childChanged(frozen)
@@ -256,7 +258,7 @@ func (r *run) supervise(ctx context.Context) {
 			r.scanned = time.Now()
 			r.step(true)
 			continue
-		case <-late:
+		case <-r.late:
 			r.holder.kill() // it hangs; killLeft kills the tree
 		}
 		r.step(false)

@@ -58,7 +58,8 @@ const (
 )
 
 // enter begins phase p, which lasts at most d, unless the tree is in it or in a later one. No more
-// workers are started then.
+// workers are started then. The holder has a limit for this phase and those that may follow: it may
+// hang in the kernel, as when the program of a worker is on a file system that does not respond.
 func (r *run) enter(p phase, d time.Duration) {
 	if p <= r.phase {
 		return
@@ -66,6 +67,14 @@ func (r *run) enter(p phase, d time.Duration) {
 	r.skipAll()
 	r.phase, r.scanned = p, time.Now()
 	r.deadline = r.scanned.Add(d)
+	limit := d + lateMargin
+	switch p {
+	case stopping:
+		limit += announceWait + dumpWait + holder.KillWait
+	case dumping:
+		limit += holder.KillWait
+	}
+	r.late = time.After(limit)
 	kind := holder.Finish
 	if p == killing {
 		kind = holder.Kill
@@ -73,23 +82,14 @@ func (r *run) enter(p phase, d time.Duration) {
 	r.holder.order(holder.Record{Kind: kind})
 }
 
-// stop begins to end the tree as the cause of ctx's end says, if ctx has ended. It returns a timer
-// of when that must be done.
-func (r *run) stop(ctx context.Context) <-chan time.Time {
+// stop begins to end the tree as the cause of ctx's end says, if ctx has ended.
+func (r *run) stop(ctx context.Context) {
 	s, ok := errors.AsType[*Stop](context.Cause(ctx))
 	if !ok {
 		s = &Stop{}
 	}
 	r.endGroups = s.Groups
 	r.endTree(r.tree.Grace, s)
-	stages := announceWait + dumpWait + holder.KillWait
-	return time.After(r.tree.Grace + stages + lateMargin)
-}
-
-// kill kills everything. It returns a timer of when that must be done.
-func (r *run) kill() <-chan time.Time {
-	r.enter(killing, holder.KillWait)
-	return time.After(holder.KillWait + lateMargin)
 }
 
 // endTree begins to end the tree. Running workers receive SIGTERM, or SIGABRT if they catch it;
