@@ -163,6 +163,10 @@ func (r *run) start() error {
 			return err
 		}
 	}
+	var err error
+	if c.Held, err = r.tree.Held.held(); err != nil {
+		return err
+	}
 	ends := &files{}
 	defer ends.close()
 	for i, w := range r.tree.Workers {
@@ -182,7 +186,6 @@ func (r *run) start() error {
 		c.Workers = append(c.Workers, h)
 		r.queue.startAt = append(r.queue.startAt, w.StartAt)
 	}
-	var err error
 	if r.holder, err = startHolder(c); err != nil {
 		ends.close()
 		r.outputs.close()

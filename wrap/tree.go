@@ -97,6 +97,10 @@ type Tree struct {
 	// left.
 	Owner *os.File
 
+	// Held, if set, is a connection of this process that the holder keeps open: if this process dies,
+	// the other end reads end of file when nothing of the tree is left.
+	Held *HeldSocket
+
 	// Lease, if set, limits how long the workers, and what they have left, may run without a renewal.
 	// When it is over they receive SIGTERM, and LeaseGrace later everything is killed.
 	Lease      *Lease

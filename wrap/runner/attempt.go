@@ -86,6 +86,9 @@ func (a *attempt) start() {
 		defer close(a.done)
 		defer cancel(nil)
 		results, err := wrap.Run(ctx, a.tree)
+		if a.tree.Held != nil && a.socket.hasEnded() {
+			a.tree.Held.End()
+		}
 		closeFiles(a.files)
 		_ = a.socket.send(treeEnded, doneMessage{results != nil, failureOf(err)})
 	}()

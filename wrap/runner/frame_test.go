@@ -214,6 +214,7 @@ func TestFields(t *testing.T) {
 	}{
 		{wrap.Tree{}, []string{
 			"Workers", "Grace", "Linger", "Signalled", "JobControl", "FrozenLimit", "Lease", "LeaseGrace",
+			"Held",
 			"Started", "Ended", "Dumping", "LogLost", "OutputLost", // setCallbacks
 			"Source", "Owner", // those of the runner
 			"Signals", "StartNow", "DumpStacks", "Kill", // orders

@@ -42,6 +42,19 @@ func (s *socket) close() {
 	_ = s.file.Close()
 }
 
+// hasEnded tells whether the other end has been closed.
+func (s *socket) hasEnded() (ended bool) {
+	_ = s.raw.Control(func(fd uintptr) {
+		set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(set, 0)
+		for errors.Is(err, unix.EINTR) {
+			n, err = unix.Poll(set, 0)
+		}
+		ended = n == 1
+	})
+	return ended
+}
+
 // peer tells which process is at the other end, which has called connect(2) or listen(2).
 func (s *socket) peer() (who *unix.Ucred, err error) {
 	errRaw := s.raw.Control(func(fd uintptr) {

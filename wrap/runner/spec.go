@@ -8,14 +8,15 @@ import (
 	"rdzv/wrap"
 )
 
-// spec is a wrap.Tree for a runner. With it come files: the memory of lastTimes, the lease, and the
-// logs of workers in their order.
+// spec is a wrap.Tree for a runner. With it come files: the memory of lastTimes, the lease, those
+// of a wrap.HeldSocket, and the logs of workers in their order.
 type spec struct {
 	Workers                        []workerSpec
 	Grace, LeaseGrace, FrozenLimit time.Duration
 	Linger, JobControl             bool
 	Signalled                      wrap.Signalled
 	Lease                          bool // there is a file
+	Held                           bool // there are files
 }
 
 type workerSpec struct {
@@ -47,6 +48,10 @@ func specOf(t *wrap.Tree, last *os.File) (s spec, files []*os.File, err error) {
 			return s, nil, err
 		}
 		files = append(files, file)
+	}
+	if s.Held = t.Held != nil; s.Held {
+		held := t.Held.Files()
+		files = append(files, held[:]...)
 	}
 	for i := range t.Workers {
 		w := &t.Workers[i]
@@ -89,6 +94,15 @@ func (s *spec) tree(streams [3]*os.File, files *[]*os.File) (t wrap.Tree, err er
 		if err != nil {
 			return t, err
 		}
+	}
+	if s.Held {
+		var held [3]*os.File
+		for i := range held {
+			if held[i], err = first(files); err != nil {
+				return t, err
+			}
+		}
+		t.Held = wrap.ReceiveHeldSocket(held)
 	}
 	for i := range s.Workers {
 		w, err := s.Workers[i].worker(streams, files)

@@ -1,6 +1,9 @@
 package holder
 
-import "syscall"
+import (
+	"syscall"
+	"unsafe"
+)
 
 // See child.go for what the functions of this file may do.
 
@@ -80,6 +83,7 @@ func (h *holder) killing() bool { return h.killer.begun && !h.finished }
 func (h *holder) exit(survivors bool) {
 	if h.channel.ended {
 		h.workers.drain(&h.buffer)
+		h.held.end()
 		sys(syscall.SYS_EXIT_GROUP, 0, 0, 0, 0)
 	}
 	if !h.finished {
@@ -88,5 +92,28 @@ func (h *holder) exit(survivors bool) {
 	}
 	if h.finished && (survivors || !h.workers.haveLogs()) {
 		sys(syscall.SYS_EXIT_GROUP, 0, 0, 0, 0)
+	}
+}
+
+// held is a Held. socket is none if there is none.
+type held struct{ socket, others, own uintptr }
+
+const heldWait = second
+
+// end ends the stream if nobody else has it. The agent may be about to close its files.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (h *held) end() {
+	if h.socket == none {
+		return
+	}
+	sys(syscall.SYS_CLOSE, h.own, 0, 0, 0)
+	others := pollFD{fd: int32(h.others)}
+	limit := syscall.Timespec{Sec: heldWait / second}
+	sys(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&others)), 1, uintptr(unsafe.Pointer(&limit)), 0)
+	if others.revents != 0 {
+		sys(syscall.SYS_SHUTDOWN, h.socket, syscall.SHUT_WR, 0, 0)
 	}
 }

@@ -17,6 +17,7 @@ type holder struct {
 	channel   channel
 	signals   signals
 	owner     uintptr // socket to the owner of the tree; none is none
+	held      held
 	workers   workers
 	starter   starter
 	watch     watch

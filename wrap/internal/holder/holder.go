@@ -66,10 +66,24 @@ type Config struct {
 	// Owner is a stream socket to the process that owns the tree: when that has closed its end the
 	// holder kills everything. If it is stopped for Shared.FrozenFor it is killed. 0 is none.
 	Owner int
+	// Held is a connection that the holder keeps open; nil is none.
+	Held *Held
 	// Until is used instead of Shared.LeaseUntil if it is set: it is in other memory that processes
 	// share.
 	Until *int64
 }
+
+// Held is a connection of the agent that holders keep open, so that its other end reads end of file
+// when no process of any tree is left. If a tree has no processes any more and its agent has died,
+// the holder closes its Own, and if nobody else has that sends the end of the stream (shutdown(2)):
+// without that the kernel would reset a connection with data that nobody has read.
+type Held struct {
+	Socket      int
+	Others, Own int // the read end and the write end of a pipe
+}
+
+// HeldWait is how long it waits until nobody else has Own.
+const HeldWait = time.Duration(heldWait)
 
 // New starts a holder, which has no workers yet.
 func New(c Config) (p *Process, err error) {

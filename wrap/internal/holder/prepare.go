@@ -103,6 +103,11 @@ func (p *preparation) keepFiles(socket int) {
 	if p.config.Owner != 0 {
 		h.owner = p.files.add(p.config.Owner, copies{})
 	}
+	h.held.socket = none
+	if held := p.config.Held; held != nil {
+		h.held.socket = p.files.add(held.Socket, copies{})
+		h.held.others, h.held.own = p.files.add(held.Others, copies{}), p.files.add(held.Own, copies{})
+	}
 	h.inherited.kept, h.inherited.highest = copyTo(&p.arena, p.files.list), highestDescriptor()
 	h.starter.streams = h.inherited.kept[:streams]
 }
