@@ -144,7 +144,8 @@ var rules = []struct {
 			"rdzv/wrap/...":   "facts about a host or a worker do not depend on how it runs",
 		},
 		allowed: []string{
-			"golang.org/x/sys/unix", "rdzv/internal/cgroup", "rdzv/internal/hint", "rdzv/internal/procfs",
+			"golang.org/x/sys/unix", "rdzv/internal/cgroup", "rdzv/internal/hint", "rdzv/internal/peer",
+			"rdzv/internal/procfs",
 		},
 	},
 	{
@@ -295,12 +296,17 @@ var rules = []struct {
 	},
 	{
 		packages:  "./internal/claim",
-		forbidden: map[string]string{"rdzv/...": "claim is below all other packages"},
-		allowed:   []string{"golang.org/x/sys/unix"},
+		forbidden: map[string]string{"rdzv/rdzv/...": "claim is below the packages that claim names"},
+		allowed:   []string{"rdzv/internal/peer"},
 	},
 	{
 		packages:  "./internal/filelock",
 		forbidden: map[string]string{"rdzv/...": "filelock is below all other packages"},
+		allowed:   []string{},
+	},
+	{
+		packages:  "./internal/peer",
+		forbidden: map[string]string{"rdzv/...": "peer is below all other packages"},
 		allowed:   []string{},
 	},
 	{
@@ -342,7 +348,8 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"github.com/hashicorp/go-multierror", "golang.org/x/sys/unix", "rdzv/internal/procfs",
-			"rdzv/internal/boottime", "rdzv/internal/descriptor", "rdzv/internal/openlimit", "rdzv/wrap",
+			"rdzv/internal/boottime", "rdzv/internal/descriptor", "rdzv/internal/openlimit",
+			"rdzv/internal/peer", "rdzv/wrap",
 		},
 	},
 	{
@@ -355,7 +362,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"github.com/hashicorp/go-multierror", "golang.org/x/sys/unix", "rdzv/internal/boottime",
-			"rdzv/internal/descriptor", "rdzv/wrap", "rdzv/wrap/internal/shared",
+			"rdzv/internal/descriptor", "rdzv/internal/peer", "rdzv/wrap", "rdzv/wrap/internal/shared",
 		},
 	},
 	{

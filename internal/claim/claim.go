@@ -15,7 +15,7 @@ import (
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"rdzv/internal/peer"
 )
 
 // A Claim is a name that this process has claimed.
@@ -31,8 +31,8 @@ type TakenError struct {
 
 func (e *TakenError) Error() string { return fmt.Sprintf("claimed by process %d", e.PID) }
 
-// ErrOtherUser means that a process of another user listens at the address, or one that does not
-// answer.
+// ErrOtherUser means that a process of another user listens at the address, or may do, or one that
+// does not answer.
 var ErrOtherUser = errors.New("claimed by a process of another user")
 
 // Take claims a name. If another process has it, the error is a *TakenError or ErrOtherUser.
@@ -81,9 +81,9 @@ func takenAt(addr *net.UnixAddr) error {
 	}
 	taken := ErrOtherUser
 	_ = raw.Control(func(fd uintptr) {
-		peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if err == nil && int(peer.Uid) == os.Geteuid() {
-			taken = &TakenError{PID: int(peer.Pid)}
+		who, err := peer.Of(int(fd))
+		if err == nil && int(who.Uid) == os.Geteuid() {
+			taken = &TakenError{PID: int(who.Pid)}
 		}
 	})
 	return taken

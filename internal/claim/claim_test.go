@@ -37,6 +37,19 @@ func take(t *testing.T, name string) *Claim {
 	return c
 }
 
+// In a user namespace in which this user has the number of all those without one, whoever has a claim
+// may be another user.
+func TestOverflowUser(t *testing.T) {
+	if !proctest.Inside(t, "--user", "--map-user=65534") {
+		return
+	}
+	name := "test/" + rand.Text()
+	defer take(t, name).Close()
+	if _, err := Take(name); !errors.Is(err, ErrOtherUser) {
+		t.Errorf("Take of a claimed name: %v, want %v", err, ErrOtherUser)
+	}
+}
+
 // A name can be claimed once, and again when the claim is released.
 func TestTake(t *testing.T) {
 	name := "test/" + rand.Text()

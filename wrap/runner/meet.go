@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/internal/peer"
 )
 
 const (
@@ -25,6 +28,9 @@ const (
 func Meet(addr string, first bool) (*Listener, *Conn, error) {
 	if addr == "" {
 		return nil, nil, errors.New("cannot find the agent of this node: no address")
+	}
+	if err := peer.CheckUser(os.Geteuid()); err != nil {
+		return nil, nil, fmt.Errorf("cannot share an agent with other tasks: %w", err)
 	}
 	bindAt := time.Now().Add(meetWait)
 	giveUpAt := bindAt.Add(meetWait)

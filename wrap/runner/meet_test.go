@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/internal/proctest"
 )
 
 func TestAddress(t *testing.T) {
@@ -235,6 +237,20 @@ var aSquatter = role("squatter", func() {
 		_ = syscall.Pause()
 	}
 })
+
+// TestOverflowUser: in a user namespace in which this user has the number of all those without one,
+// tasks share no agent.
+func TestOverflowUser(t *testing.T) {
+	if !proctest.Inside(t, "--user", "--map-user=65534") {
+		return
+	}
+	l, c, err := Meet(address(t), true)
+	const want = "cannot share an agent with other tasks: " +
+		"user 65534 is the overflow user of this user namespace"
+	if l != nil || c != nil || err == nil || err.Error() != want {
+		t.Errorf("Meet = %v, %v, %v, want %s", l, c, err, want)
+	}
+}
 
 func TestNoAddress(t *testing.T) {
 	if l, c, err := Meet("", true); err == nil {

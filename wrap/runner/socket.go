@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/descriptor"
+	"rdzv/internal/peer"
 )
 
 // socket is one end of a connection, a stream. One goroutine receives; any may send.
@@ -56,10 +57,8 @@ func (s *socket) hasEnded() (ended bool) {
 }
 
 // peer tells which process is at the other end, which has called connect(2) or listen(2).
-func (s *socket) peer() (who *unix.Ucred, err error) {
-	errRaw := s.raw.Control(func(fd uintptr) {
-		who, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
+func (s *socket) peer() (who *syscall.Ucred, err error) {
+	errRaw := s.raw.Control(func(fd uintptr) { who, err = peer.Of(int(fd)) })
 	return who, errors.Join(err, errRaw)
 }
 
@@ -67,7 +66,7 @@ func (s *socket) peer() (who *unix.Ucred, err error) {
 func (s *socket) checkPeer() (pid int, err error) {
 	switch who, err := s.peer(); {
 	case err != nil:
-		return 0, fmt.Errorf("cannot identify the other process: %w", err)
+		return 0, err
 	case int(who.Uid) != os.Geteuid():
 		return 0, fmt.Errorf("the other process belongs to user %d", who.Uid)
 	default:

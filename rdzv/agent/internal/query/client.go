@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"rdzv/internal/peer"
 	"rdzv/internal/procfs"
 )
 
@@ -23,6 +23,9 @@ type agents struct {
 // find asks all agents of a user in this network namespace, at the same time, until ctx ends.
 func find(ctx context.Context, proc fs.FS, uid int, r Request) (all agents, err error) {
 	names, err := procfs.UnixListeners(proc, prefix)
+	if err == nil && uid != AnyUser {
+		err = peer.CheckUser(uid)
+	}
 	if err != nil {
 		return agents{}, fmt.Errorf("cannot look for agents: %w", err)
 	}
@@ -58,7 +61,7 @@ func AskAgents(ctx context.Context, proc fs.FS, uid int, r Request) (values [][]
 // exchange is a request to the agent at an address, and its reply.
 type exchange struct {
 	addr  string
-	peer  *unix.Ucred // nil if there is no such agent
+	peer  *syscall.Ucred // nil if there is no such agent
 	value []byte
 	err   error // why there is no value
 }
@@ -73,8 +76,7 @@ func ask(ctx context.Context, addr string, uid int, r Request) (e exchange) {
 	}
 	conn := connected.(*net.UnixConn)
 	defer conn.Close()
-	cred, err := verify(conn, uid)
-	if e.peer, e.err = &cred, err; err != nil {
+	if e.peer, e.err = verify(conn, uid); e.err != nil {
 		return e
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()

@@ -8,14 +8,16 @@
 package query
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"slices"
+	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"rdzv/internal/peer"
 )
 
 // prefix begins the addresses of all agents.
@@ -49,29 +51,24 @@ const AnyUser = -1
 
 var errOtherUser = errors.New("the other end is another user's process")
 
-// peer is the process at the other end of a connection, when it was made.
-func peer(conn *net.UnixConn) (cred unix.Ucred, err error) {
+// verify returns the process at the other end, when the connection was made. The error is
+// errOtherUser unless it is known to be a process of one of these users.
+func verify(conn *net.UnixConn, uids ...int) (who *syscall.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return cred, err
+		return nil, err
 	}
-	controlled := raw.Control(func(fd uintptr) {
-		var found *unix.Ucred
-		found, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if err == nil {
-			cred = *found
-		}
-	})
-	return cred, errors.Join(controlled, err)
-}
-
-// verify returns an error unless the other end is a process of one of these users.
-func verify(conn *net.UnixConn, uids ...int) (unix.Ucred, error) {
-	cred, err := peer(conn)
-	if err == nil && !slices.Contains(uids, int(cred.Uid)) && !slices.Contains(uids, AnyUser) {
-		err = errOtherUser
+	var unknown error
+	err = raw.Control(func(fd uintptr) { who, unknown = peer.Of(int(fd)) })
+	switch {
+	case err != nil || who == nil:
+		return nil, cmp.Or(err, unknown)
+	case slices.Contains(uids, AnyUser):
+		return who, nil
+	case unknown != nil || !slices.Contains(uids, int(who.Uid)):
+		return who, errOtherUser
 	}
-	return cred, err
+	return who, nil
 }
 
 func read(conn net.Conn, limit int64, to any) error {

@@ -229,6 +229,24 @@ func askAs(addr string, uid int) exchange {
 	return <-asked
 }
 
+// In a user namespace in which this user has the number of all those without one, agents answer
+// nobody, and nobody asks them.
+func TestOverflowUser(t *testing.T) {
+	if !proctest.Inside(t, "--user", "--map-user=65534") {
+		return
+	}
+	const want = "user 65534 is the overflow user of this user namespace"
+	_, errListen := Listen(&fake{}, os.Geteuid())
+	_, errAsk := AskJobs(t.Context(), fstest.MapFS{
+		"self/net/unix": {Data: []byte("Num RefCount Protocol Flags Type St Inode Path\n")},
+	}, os.Geteuid(), "", Request{})
+	for _, err := range []error{errListen, errAsk} {
+		if err == nil || !strings.HasSuffix(err.Error(), ": "+want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
 // An agent of another user answers root.
 func TestAnyUser(t *testing.T) {
 	if os.Geteuid() != 0 && !proctest.Inside(t, "--user", "--map-root-user") {

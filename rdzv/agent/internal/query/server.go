@@ -10,6 +10,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"rdzv/internal/peer"
 )
 
 // Agent answers for an agent.
@@ -33,8 +35,12 @@ type Server struct {
 
 // Listen starts to answer requests of the user uid until Close.
 func Listen(agent Agent, uid int) (*Server, error) {
-	addr := &net.UnixAddr{Net: "unix", Name: prefix + rand.Text()[:16]}
-	l, err := net.ListenUnix("unix", addr)
+	var l *net.UnixListener
+	err := peer.CheckUser(uid)
+	if err == nil {
+		addr := &net.UnixAddr{Net: "unix", Name: prefix + rand.Text()[:16]}
+		l, err = net.ListenUnix("unix", addr)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot answer other processes of this user: %w", err)
 	}
