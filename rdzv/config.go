@@ -48,13 +48,18 @@ type Config struct {
 	Prefix string
 	// StoreTimeout is how long such a store may not answer before it is lost. Default: PeerTimeout.
 	StoreTimeout time.Duration
+	// Outlives is how long this agent's workers may run after such a store has answered it the last
+	// time, if no other attempt may follow theirs: StoreTimeout and what it takes to end them. A later
+	// run of the job begins only when they must have ended. 0 if the job has no workers.
+	Outlives time.Duration
 	// Renewed is called with a time, by CLOCK_BOOTTIME, until which no other agent considers this one
 	// lost, and with a later one each time that the store has answered this agent: in a store that an
 	// agent hosts only after a world that another attempt may follow. It must return soon. May be nil.
 	Renewed func(until time.Duration)
 	// Delayed is called if the job in such a store has no place for this agent, for the given reason,
 	// but those who have it may have been killed: Join then waits until their leases have expired, at
-	// most that long, or have been renewed. May be nil.
+	// most that long, or have been renewed. It is also called with an *[EarlierRunError] if all are
+	// gone, but their workers may run: Join then waits until these must have ended. May be nil.
 	Delayed func(reason error, atMost time.Duration)
 	// Lead is how this agent leads the job in such a store, in which the agents elect the leader; its
 	// Job and Attempt are ignored. Required there.
@@ -86,8 +91,9 @@ func (c *Config) complete() {
 		c.PeerTimeout = max(c.PeerTimeout, c.StoreTimeout)
 	}
 	// So long that a leader of the cluster that was frozen for less than 20 s does not revoke the
-	// lease of the job.
-	c.jobTTL = cmp.Or(c.jobTTL, 2*c.PeerTimeout+30*time.Second)
+	// lease of the job, and that the job outlives its workers: an agent that loses the store may have
+	// renewed this lease three fifths of the TTL ago.
+	c.jobTTL = cmp.Or(c.jobTTL, max(2*c.PeerTimeout+30*time.Second, c.Outlives*5/2))
 }
 
 // completeSelf checks the member, and limits what it has.
@@ -129,9 +135,10 @@ func (c *Config) registration() registration.Config {
 		Job: c.Job, Prefix: c.Prefix, Self: c.Self, ConnectTimeout: c.ConnectTimeout,
 		Renewed: c.Renewed, NoLease: c.checkLease(),
 		PeerTimeout: c.PeerTimeout, StoreTimeout: c.StoreTimeout, JobTTL: c.jobTTL,
+		Outlives: c.Outlives,
 	}
 	if c.Lead != nil {
-		r.ReturnTime = c.Lead.returnsWithin()
+		r.ReturnTime, r.LostGrace = c.Lead.returnsWithin(), c.Lead.LostGrace
 	}
 	return r
 }

@@ -26,9 +26,9 @@
 // ([Config.PeerTimeout]), and no agent is the leader beforehand: the one that joined first leads
 // ([Config.Lead]), and if it is lost the next one continues with what is in the store. If an agent
 // without a launcher is lost before the world is agreed, the others get the verdict [Moved] and
-// join again. Join waits for agents of an earlier run that were killed ([Config.Delayed]). The last
-// agent removes all keys of the job. If all agents are killed, their leases remove them within 2 x
-// PeerTimeout.
+// join again. Join waits for agents of an earlier run that were killed, and for their workers
+// ([Config.Delayed]). The last agent removes all keys of the job. If all agents are killed, leases
+// remove them: those of the job live longer than its workers can ([Config.Outlives]).
 //
 // # Keys
 //

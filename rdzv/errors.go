@@ -32,6 +32,21 @@ func (e *OccupiedError) Error() string {
 	return fmt.Sprintf("the job already has an agent on this host: pid %d on %s", e.PID, e.Host)
 }
 
+// EarlierRunError says that [Join] waits because processes of an earlier run of the job may run, in
+// a store that no agent hosts: its agents have not reported that all have ended.
+type EarlierRunError struct {
+	Job    string
+	Ending bool // it has agents, which end them; otherwise they have lost the store, or were killed
+}
+
+func (e *EarlierRunError) Error() string {
+	if e.Ending {
+		return fmt.Sprintf("an earlier run of job %q has ended, but not all of its processes", e.Job)
+	}
+	return fmt.Sprintf("processes of an earlier run of job %q may still be running: its agents have "+
+		"lost the store, or were killed", e.Job)
+}
+
 // ErrStoreLost is the cause of the end of [Session.Context] if the connection to the store, and so
 // to the agent that hosts it, is lost. Calls that need the store return it too.
 var ErrStoreLost = kv.ErrLost

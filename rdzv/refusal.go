@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -29,7 +30,7 @@ func (e *entry) afterRefusal(ctx context.Context, refusal error) (target, error)
 	_, isVersion := errors.AsType[*OtherVersionError](refusal)
 	switch {
 	case refusal == registration.ErrOtherRun:
-		return target{}, nil
+		return e.replaceRun(ctx, 0)
 	case !noPlace(refusal) && !isVersion:
 		return target{}, refusal
 	case !e.registration.Elects(), refusal == ErrFull && e.config.Lead.replaces():
@@ -49,7 +50,7 @@ func (e *entry) awaitEnd(ctx context.Context, refusal error) (target, error) {
 	} else if first, err := run.FirstLease(ctx); err != nil {
 		return target{}, err
 	} else if holder = first; holder == 0 {
-		return target{}, nil // nobody is left: Find replaces the run
+		return e.replaceRun(ctx, 0)
 	}
 	waits := func(left time.Duration) { e.delayed(refusal, left) }
 	ended, err := lease.Ends(ctx, e.registration.Store.Client, holder, waits)
@@ -58,10 +59,26 @@ func (e *entry) awaitEnd(ctx context.Context, refusal error) (target, error) {
 		return same, nil // for now
 	case err == nil && !ended:
 		return target{}, refusal
-	case refusal != ErrClosed && refusal != ErrFull:
-		run.Again() // others may join that run
+	case err == nil && (refusal == ErrClosed || refusal == ErrFull):
+		return e.replaceRun(ctx, registration.AllReturnTime)
 	}
+	run.Again() // others may join that run
 	return same, err
+}
+
+// replaceRun waits until no workers of the run that this agent has tried can run any more, so that
+// Find replaces it, or until it must be tried again. Agents that are left have the time within to
+// end the job.
+func (e *entry) replaceRun(ctx context.Context, within time.Duration) (target, error) {
+	var why error
+	err := e.registration.Run.AwaitVacant(ctx, within, func(atMost time.Duration, agents bool) {
+		why = &EarlierRunError{e.config.Job, agents}
+		e.delayed(why, atMost)
+	})
+	if err != nil && why != nil {
+		err = fmt.Errorf("%w: %w", why, err)
+	}
+	return target{}, err
 }
 
 // findLaterAttempt returns a later attempt of the run, which may have a place for this agent, or
@@ -71,8 +88,10 @@ func (e *entry) findLaterAttempt(ctx context.Context, refusal error) (target, er
 	r, s, within := e.registration, e.session, time.Duration(0)
 	agents, err := r.Run.Agents(ctx)
 	switch {
-	case err != nil || agents == 0 && r.Elects():
+	case err != nil:
 		return target{}, err
+	case agents == 0 && r.Elects():
+		return e.replaceRun(ctx, 0)
 	case r.Elects() && !acceptsLateJoin(s.signals, agents):
 		within = r.TTL() + presence.MinTimeout
 		if s.Verdict() == nil {
@@ -84,14 +103,19 @@ func (e *entry) findLaterAttempt(ctx context.Context, refusal error) (target, er
 		return target{number: number}, err
 	}
 	if r.Elects() {
-		if over, err := r.Run.Over(ctx); err != nil || over {
+		over, err := r.Run.Over(ctx)
+		if err != nil {
 			return target{}, err
+		} else if over {
+			return e.replaceRun(ctx, 0)
 		}
 	}
 	agents, err = r.Run.Agents(ctx)
 	switch {
-	case err != nil || agents == 0 && r.Elects():
+	case err != nil:
 		return target{}, err
+	case agents == 0 && r.Elects():
+		return e.replaceRun(ctx, 0)
 	case refusal == ErrFull && acceptsLateJoin(s.signals, agents):
 		r.Run.Again()
 		return target{e.config.Attempt, true}, nil

@@ -380,5 +380,18 @@ func (c *Config) settleTimeout() time.Duration {
 	return c.Grace + settleMargin
 }
 
+// endTime is how long workers may take to end after Grace. They have 0.6 s to print their stacks,
+// before SIGKILL.
+const endTime = 3 * time.Second
+
+// outlives is how long workers may run after a store that no agent hosts has answered their agent
+// the last time, if no other attempt may follow.
+func (c *Config) outlives() time.Duration {
+	if c.Check != nil {
+		return 0
+	}
+	return c.StoreTimeout + c.Grace + endTime
+}
+
 // lostGrace is how long the workers of a lost agent may run on.
 func (c *Config) lostGrace() time.Duration { return min(c.Grace, rdzv.MaxLostGrace) }

@@ -183,14 +183,23 @@ func (m *membership) sessionConfig() rdzv.Config {
 		lead := m.conn.leaderConfig()
 		c.Lead, c.Prefix = &lead, m.local.Config.Etcd.Prefix
 		c.PeerTimeout, c.StoreTimeout = m.local.Config.PeerTimeout, m.local.Config.StoreTimeout
+		c.Outlives = m.local.Config.outlives()
 		c.Delayed = func(reason error, atMost time.Duration) {
 			if m.local.FirstOfNode() {
-				m.events.diagnose(Warning, fmt.Errorf("waiting at most %v for agents of job %q, which may "+
-					"have been killed: %w", atMost, m.local.Job, reason))
+				m.events.diagnose(Warning, delayed(m.local.Job, reason, atMost))
 			}
 		}
 	}
 	return c
+}
+
+// delayed says that this agent waits, because of agents or processes of the job that may be gone.
+func delayed(job string, reason error, atMost time.Duration) error {
+	if _, is := errors.AsType[*rdzv.EarlierRunError](reason); is {
+		return fmt.Errorf("waiting at most %v: %w", atMost.Round(time.Second), reason)
+	}
+	return fmt.Errorf("waiting at most %v for agents of job %q, which may have been killed: %w",
+		atMost, job, reason)
 }
 
 // describe returns the member that this agent publishes, with a new ID. It also holds MASTER_PORT

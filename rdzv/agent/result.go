@@ -37,6 +37,7 @@ type JoinTimeoutError struct {
 	Timeout  time.Duration
 	Search   *meet.NotFoundError    // nil if this agent had found the store
 	Etcd     *etcd.UnavailableError // why it could not be used; nil if it could
+	Earlier  *rdzv.EarlierRunError  // for whose processes this agent waited; nil if it did not
 	Awaited  string                 // files that have not responded, in one line; "" if all have
 }
 
@@ -51,6 +52,8 @@ func (e *JoinTimeoutError) Reason() string {
 		return e.Search.Error()
 	case e.Etcd != nil:
 		return e.Etcd.Error()
+	case e.Earlier != nil:
+		return e.Earlier.Error()
 	case e.Awaited != "":
 		return e.Awaited
 	}
@@ -67,6 +70,8 @@ func (e *JoinTimeoutError) Hint() string {
 		return e.Search.Hint
 	case e.Etcd != nil:
 		return e.Etcd.Hint()
+	case e.Earlier != nil:
+		return "start the job again later, or with a longer Config.JoinTimeout"
 	}
 	return ""
 }
@@ -85,6 +90,7 @@ func (l *Local) notJoined(err error) error {
 			}
 		}
 		errors.As(err, &late.Etcd)
+		errors.As(err, &late.Earlier)
 		return late
 	}
 	if r, ok := errors.AsType[*meet.RefusedError](err); ok {

@@ -19,6 +19,7 @@ type Config struct {
 	// JobTTL is that of the job's lease.
 	NoLease                           error
 	PeerTimeout, StoreTimeout, JobTTL time.Duration
+	Outlives, LostGrace               time.Duration
 	// ReturnTime is how long agents may take to register again, see AwaitReturn.
 	ReturnTime time.Duration
 	// Lead leads the job. If it returns ErrDeposed it may be called again later.

@@ -14,22 +14,31 @@ import (
 // Over tells whether the run has a verdict after which there is no other attempt. While the leader
 // has yet to decide on that, it is not.
 func (r *Run) Over(ctx context.Context) (bool, error) {
+	k, signals, err := r.latest(ctx)
+	return err == nil && over(k, signals), err
+}
+
+// latest returns the latest attempt, and its signals.
+func (r *Run) latest(ctx context.Context) (
+	k keys.Attempt, signals map[string][]byte, err error,
+) {
+	number := 0
 	found, err := r.store.Get(ctx, r.Keys.Latest())
-	if err != nil {
-		return false, err
-	}
-	k := r.Keys.Attempt(0)
-	if len(found.Kvs) > 0 {
-		v, err := record.Decode[record.Latest](found.Kvs[0].Value)
-		if err != nil {
-			return false, fmt.Errorf("cannot read %q: %w", r.Keys.Latest(), err)
+	if err == nil && len(found.Kvs) > 0 {
+		var v record.Latest
+		if v, err = record.Decode[record.Latest](found.Kvs[0].Value); err != nil {
+			err = fmt.Errorf("cannot read %q: %w", r.Keys.Latest(), err)
 		}
-		k = r.Keys.Attempt(v.Attempt)
+		number = v.Attempt
 	}
+	if err != nil {
+		return k, nil, err
+	}
+	k = r.Keys.Attempt(number)
 	if found, err = r.store.Get(ctx, string(k.Signals()), clientv3.WithPrefix()); err != nil {
-		return false, err
+		return k, nil, err
 	}
-	return over(k, valuesOf(found.Kvs)), nil
+	return k, valuesOf(found.Kvs), nil
 }
 
 // over is Over, by the signals of the latest attempt.

@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"rdzv/internal/boottime"
-	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/kv"
 	"rdzv/rdzv/internal/record"
 	"rdzv/rdzv/presence"
@@ -48,7 +47,7 @@ func New(client *clientv3.Client, c Config) *Registration {
 	store := kv.NewStore(context.Background(), client)
 	r := &Registration{
 		Store: store, config: c,
-		Run: newRun(store, c.Job, keys.OfJob(c.Prefix, c.Job), c.JobTTL),
+		Run: newRun(store, &c),
 	}
 	r.current, r.cancel = context.WithCancel(context.Background())
 	return r

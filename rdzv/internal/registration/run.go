@@ -29,6 +29,7 @@ type Run struct {
 	job   string
 	name  keys.Job
 	ttl   time.Duration // of JobLease
+	next  run           // which this agent creates, without its ID and lease
 
 	// In a store that no agent hosts; otherwise zero.
 	lease  clientv3.LeaseID // of this agent
@@ -42,10 +43,20 @@ type Run struct {
 type run struct {
 	ID  string           `json:"id"`
 	Job clientv3.LeaseID `json:"lease"`
+	// how long workers may run after the store has answered their agent the last time, if another
+	// attempt may follow theirs, and if none may; left out if there are no workers
+	Leased record.Seconds `json:"leased_seconds,omitempty"`
+	Final  record.Seconds `json:"final_seconds,omitempty"`
 }
 
-func newRun(store *kv.Store, job string, name keys.Job, ttl time.Duration) *Run {
-	return &Run{Keys: name.Only(), store: store, job: job, name: name, ttl: ttl}
+func newRun(store *kv.Store, c *Config) *Run {
+	r := &Run{store: store, job: c.Job, name: keys.OfJob(c.Prefix, c.Job), ttl: c.JobTTL}
+	r.Keys = r.name.Only()
+	if c.Outlives > 0 {
+		r.next.Final = record.Seconds(c.Outlives)
+		r.next.Leased = record.Seconds(c.PeerTimeout + c.LostGrace + leasedMargin)
+	}
+	return r
 }
 
 // of says that the agent has a lease: no agent hosts the store.
@@ -94,7 +105,8 @@ func (r *Run) find(ctx context.Context) (run, error) {
 		}
 		unchanged = clientv3.Compare(clientv3.Value(key), "=", over)
 	}
-	next := run{ID: rand.Text()[:16]}
+	next := r.next
+	next.ID = rand.Text()[:16]
 	if next.Job, _, err = grant(ctx, r.store, r.job, r.ttl); err != nil {
 		return run{}, err
 	}
