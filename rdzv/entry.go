@@ -156,9 +156,9 @@ func (e *entry) place() place { return place{e.config.Self, e.registration.Run.K
 // close ends what the entry has begun, see Session.close.
 func (e *entry) close(cause error, goodbye bool) {
 	if e.session != nil {
-		e.session.close(cause, goodbye)
+		e.session.close(cause, goodbye, false)
 		return
 	}
-	e.registration.Leave(goodbye)
+	e.registration.Leave(goodbye, false)
 	e.registration.Store.Lose(cause)
 }

@@ -82,7 +82,7 @@ func (j *job) lose(s *Session) {
 	}
 	j.t.Cleanup(func() { // the process of this agent is not gone
 		j.revive(s.config.Self.ID) // otherwise it waits for the store
-		s.close(errLeft, false)
+		s.close(errLeft, false, false)
 	})
 	if _, err := j.admin.Revoke(j.ctx, s.registration.Lease()); err != nil {
 		j.t.Fatal(err)

@@ -21,7 +21,8 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 	l := &s.leave
 	l.once.Do(func() {
 		err := awaitSettled(ctx, s.life, s.signals, s.config.settleLimit(s.registration.TTL()))
-		l.summary = summarize(s.Verdict(), s.signals.Settled.Load(), err, s.config.Self.ID)
+		all := s.signals.Settled.Load()
+		l.summary = summarize(s.Verdict(), all, err, s.config.Self.ID)
 		if l.summary.Restart != nil && !l.summary.Withdrawn {
 			s.life.end(errLeft, s.signals)
 			return
@@ -30,7 +31,8 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 			l.summary.Failures, err = s.outcomes.failures(ctx, l.summary.Verdict)
 		}
 		l.err = err
-		s.close(errLeft, err == nil || err == ErrWithdrawn)
+		over := all != nil && all.Restart == nil
+		s.close(errLeft, err == nil || err == ErrWithdrawn, over)
 	})
 	return l.summary, l.err
 }

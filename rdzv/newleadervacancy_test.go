@@ -226,7 +226,7 @@ func TestStartedAgainBeforeTheLeaseExpires(t *testing.T) {
 			if test.waiting {
 				j.failAttempt(all, "x", 0)
 				j.nextOfAll(rest)
-				t.Cleanup(func() { all[test.lost].close(ErrStoreLost, false) })
+				t.Cleanup(func() { all[test.lost].close(ErrStoreLost, false, false) })
 			}
 			j.kill(all[test.lost].config.Self.ID)
 			c := j.again(test.lost, 3)

@@ -20,7 +20,7 @@ func (s *Session) Next(ctx context.Context, self Member, joinBy time.Time) (*Ses
 	self.ID = c.Self.ID
 	c.Attempt, c.Self, c.JoinBy = restart.Attempt, self, joinBy
 	if err := c.completeSelf(); err != nil {
-		s.close(err, false)
+		s.close(err, false, false)
 		return nil, err
 	}
 	s.life.end(errLeft, s.signals)

@@ -143,7 +143,7 @@ func TestNextAttemptAwaitsLostWorkersInPlainStore(t *testing.T) {
 			r.awaitAnother(t)
 			at := boottime.Now()
 			c.lose(j, all[c.victim])
-			t.Cleanup(func() { all[c.victim].close(errLeft, false) })
+			t.Cleanup(func() { all[c.victim].close(errLeft, false, false) })
 			rest := slices.Delete(slices.Clone(all), c.victim, c.victim+1)
 			j.ended(rest[0])
 			if now := boottime.Now(); name != "revoked" && now < time.Duration(r.until.Load()) {

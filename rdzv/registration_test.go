@@ -29,7 +29,7 @@ func TestKeysOfAnAgent(t *testing.T) {
 		}{
 			"it is killed": {(*job).lose, true},
 			"it leaves without a goodbye": {func(j *job, s *Session) {
-				s.close(errLeft, false)
+				s.close(errLeft, false, false)
 			}, true},
 			"it withdraws": {func(j *job, s *Session) {
 				j.withdraws(s)

@@ -122,10 +122,10 @@ func (s *Session) MayBeConsequence() bool {
 func (s *Session) Init() *Init { return s.init }
 
 // close ends the session. Without a goodbye, the leader regards this agent as lost and does not
-// wait for it.
-func (s *Session) close(cause error, goodbye bool) {
+// wait for it. over says that all agents have settled, and form no other attempt.
+func (s *Session) close(cause error, goodbye, over bool) {
 	s.life.stop(cause)
-	s.registration.Leave(goodbye)
+	s.registration.Leave(goodbye, over)
 	s.life.end(cause, s.signals)
 	s.registration.Store.Lose(cause)
 }

@@ -219,3 +219,35 @@ func TestJoinEndsWhileProcessesMayRun(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// A spare leaves the job when the leases of all others were just revoked. They register again, and
+// the job goes on.
+func TestSpareLeavesWhenLeasesAreRevoked(t *testing.T) {
+	t.Parallel()
+	j, all := withSpare(t, startLeased, LeaderConfig{returnTime: 3 * time.Second})
+	j.withdraws(all[3])
+	if err := j.ended(all[3]); err != ErrWithdrawn {
+		t.Fatal(err)
+	}
+	rest := all[:3]
+	agents := all[0].registration.Run.Keys.Agents()
+	for _, s := range rest {
+		j.kill(s.config.Self.ID)
+		if _, err := j.admin.Revoke(j.ctx, s.registration.Lease()); err != nil {
+			t.Fatal(err)
+		}
+		j.await(agents.Of(s.config.Self.ID), false)
+	}
+	if _, err := all[3].Leave(j.ctx); err != ErrWithdrawn {
+		t.Error(err)
+	}
+	for _, s := range rest {
+		j.revive(s.config.Self.ID)
+	}
+	for i, sum := range j.finish(rest, succeeded) {
+		if sum.Verdict == nil || sum.Verdict.Kind != Done || !sum.Settled {
+			t.Errorf("agent %d: %+v", i, sum)
+		}
+	}
+	j.wantNothingLeft()
+}

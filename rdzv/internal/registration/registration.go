@@ -176,8 +176,9 @@ func (r *Registration) renewed(until time.Duration) {
 	}
 }
 
-// Leave ends the registration. Without a goodbye the others consider this agent lost at once.
-func (r *Registration) Leave(goodbye bool) {
+// Leave ends the registration. Without a goodbye the others consider this agent lost at once. If
+// the run is over, because all agents have settled, the last one removes it.
+func (r *Registration) Leave(goodbye, over bool) {
 	r.cancel()
 	r.keeping.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -189,7 +190,7 @@ func (r *Registration) Leave(goodbye bool) {
 		r.stream.Abandon()
 	case r.lease != nil:
 		if goodbye {
-			r.Run.leave(ctx)
+			r.Run.leave(ctx, over)
 		}
 		_, _ = r.Store.Client.Revoke(ctx, r.lease.id) // otherwise it expires
 	}

@@ -192,8 +192,10 @@ func (r *Run) keepJobLease(ctx context.Context, storeTimeout time.Duration) erro
 	return fmt.Errorf("cannot keep job %q: %v", r.job, err)
 }
 
-// leave removes this agent's key and, if it was the last agent, those of the run.
-func (r *Run) leave(ctx context.Context) {
+// leave removes this agent's key and, if it was the last agent of a run that is over, those of the
+// run. One that is not over may have other agents, although it seems to have none: if the store has
+// revoked their leases they are about to register again, see return.go.
+func (r *Run) leave(ctx context.Context, over bool) {
 	if !r.member {
 		return
 	}
@@ -202,18 +204,24 @@ func (r *Run) leave(ctx context.Context) {
 		clientv3.OpDelete(agents.Of(r.self.ID)),
 		clientv3.OpGet(string(agents), clientv3.WithPrefix(), clientv3.WithCountOnly()),
 	}, nil)
-	if err == nil && answer.Responses[1].GetResponseRange().Count == 0 {
+	if err == nil && over && answer.Responses[1].GetResponseRange().Count == 0 {
 		r.remove(ctx)
 	}
 }
 
-// remove removes the run with one request, because a slow store may not have time for more. No
-// agent can join the run any more when its key run is gone. That of a later run stays.
+// remove removes the run, unless it has an agent, with one request, because a slow store may not
+// have time for more. No agent can join the run any more when its key run is gone. That of a later
+// run stays.
 func (r *Run) remove(ctx context.Context) {
+	noAgents := kv.Absent(string(r.Keys.Agents())).WithPrefix()
 	keys := clientv3.OpDelete(r.Keys.Prefix, clientv3.WithPrefix())
 	all := []clientv3.Op{clientv3.OpDelete(r.name.Present()), keys}
-	_, err := kv.Commit(ctx, r.store.Client, r.Present(), all, []clientv3.Op{keys})
-	if err == nil {
+	removed, err := kv.Commit(ctx, r.store.Client, append(r.Present(), noAgents), all, nil)
+	if err == nil && !removed.Succeeded { // a later run has begun, or an agent has registered again
+		removed, err = kv.Commit(
+			ctx, r.store.Client, []clientv3.Cmp{noAgents}, []clientv3.Op{keys}, nil)
+	}
+	if err == nil && removed.Succeeded {
 		_, _ = r.store.Client.Revoke(ctx, r.JobLease)
 	}
 }
