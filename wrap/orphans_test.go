@@ -72,6 +72,7 @@ func TestFrozenAgentOfOrphans(t *testing.T) {
 		{"lease over, worker had ended", leavesResistant, short, 0, ""},
 		{"lease over, descendant saves", leavesSaving, short, 0, "saved"},
 		{"lease over, worker dies before", diesBefore, short, 0, ""},
+		{"lease over before the limit", leavesResistant, short, time.Hour, ""},
 		{"frozen for too long", leavesResistant, time.Hour, short, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

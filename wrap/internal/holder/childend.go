@@ -43,6 +43,7 @@ func (h *holder) endLate(late int64) {
 		h.workers.terminateOrphans()
 	}
 	if late >= h.lease.shared.LeaseGrace {
+		h.watch.endStopped()
 		h.kill()
 	}
 }

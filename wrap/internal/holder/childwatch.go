@@ -65,6 +65,19 @@ func (w *watch) lookAt(p *watched) {
 	}
 }
 
+// endStopped kills the agent if it is stopped, and may not be: the holder, which looks at it, is about
+// to end.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (w *watch) endStopped() {
+	parent, _ := sys(syscall.SYS_GETPPID, 0, 0, 0, 0)
+	if w.shared.FrozenFor > 0 && parent == w.agent.pid && w.buffer.state(w.agent.stat) == 'T' {
+		sys(syscall.SYS_KILL, w.agent.pid, uintptr(syscall.SIGKILL), 0, 0)
+	}
+}
+
 // state is that of a process in its stat file: 'T' if it is stopped by a signal, 't' by a debugger,
 // 0 if that is unknown.
 //
