@@ -195,6 +195,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"google.golang.org/grpc/...", "google.golang.org/protobuf/...", "rdzv/rdzv/internal/protocol",
+			"rdzv/internal/descriptor",
 		},
 	},
 	{

@@ -25,7 +25,7 @@ type variable struct {
 func vary(t *testing.T, start starter, c LeaderConfig) *variable {
 	t.Helper()
 	v := &variable{sessions: map[int]*Session{}, warnings: make(chan error, 10)}
-	c.Warn = func(err error) { v.warnings <- err }
+	c.Warn = into(v.warnings)
 	v.job = start(t, c)
 	return v
 }

@@ -22,7 +22,7 @@ func (l *Leader) AgentEnded(ctx context.Context, id string, why *presence.Loss) 
 		}
 		var ops []clientv3.Op
 		if why != nil {
-			lost := record.Encode(record.Loss{Silent: why.Silent, After: why.After})
+			lost := record.Encode(record.Loss{Ended: why.Ended, After: why.After})
 			ops = append(ops, clientv3.OpPut(l.run.Lost().Of(id), lost))
 		}
 		revision := int64(0)

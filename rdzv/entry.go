@@ -154,11 +154,11 @@ func (e *entry) putPlaced(
 func (e *entry) place() place { return place{e.config.Self, e.registration.Run.Keys} }
 
 // close ends what the entry has begun, see Session.close.
-func (e *entry) close(cause error, goodbye bool) {
+func (e *entry) close(cause error, parting registration.Parting) {
 	if e.session != nil {
-		e.session.close(cause, goodbye, false)
+		e.session.close(cause, parting)
 		return
 	}
-	e.registration.Leave(goodbye, false)
+	e.registration.Leave(parting)
 	e.registration.Store.Lose(cause)
 }

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+	"rdzv/rdzv/internal/registration"
 )
 
 // startLeased starts an etcd that knows nothing of rdzv, in which the agents of jobs elect the
@@ -82,7 +83,7 @@ func (j *job) lose(s *Session) {
 	}
 	j.t.Cleanup(func() { // the process of this agent is not gone
 		j.revive(s.config.Self.ID) // otherwise it waits for the store
-		s.close(errLeft, false, false)
+		s.close(errLeft, registration.Nothing)
 	})
 	if _, err := j.admin.Revoke(j.ctx, s.registration.Lease()); err != nil {
 		j.t.Fatal(err)

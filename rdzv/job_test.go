@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testTimeout is how long a test waits for an event that must happen.
-const testTimeout = 30 * time.Second
+const testTimeout = 60 * time.Second
 
 // job is a store, with a leader if an agent hosts it, and agents on connections of their own.
 type job struct {
@@ -149,12 +150,15 @@ func (j *job) reset(id string) {
 	}
 }
 
-// kill resets an agent's connections for good, as if the agent had died.
+// kill ends an agent's connections for good, as if the agent and all its workers had died.
 func (j *job) kill(id string) {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.dead[id] = true
-	j.mu.Unlock()
-	j.reset(id)
+	for _, conn := range j.conns[id] {
+		conn.(*net.TCPConn).CloseWrite()
+		conn.Close()
+	}
 }
 
 // freeze makes an agent's connections deliver nothing, without closing them.
@@ -166,6 +170,8 @@ type freezable struct {
 	job *job
 	id  string // of the agent
 }
+
+func (f freezable) NetConn() net.Conn { return f.Conn }
 
 func (f freezable) Read(b []byte) (int, error) {
 	for {
@@ -239,7 +245,23 @@ func (j *job) joinWith(client *clientv3.Client, c Config) *Session {
 		j.t.Fatalf("%s: %v", c.Self.ID, err)
 	}
 	j.run = s.registration.Run.Keys
+	held, err := s.Hold()
+	if err != nil {
+		j.t.Fatalf("%s: %v", c.Self.ID, err)
+	}
+	if held != nil {
+		held.Close() // no process has it but this one
+	}
 	return j.leavesAtEnd(s)
+}
+
+// into returns a LeaderConfig.Warn that delivers all but why an attempt has not started yet.
+func into(warnings chan<- error) func(error) {
+	return func(err error) {
+		if text := err.Error(); !strings.Contains(text, " starts in ") && !strings.Contains(text, " starts when ") {
+			warnings <- err
+		}
+	}
 }
 
 // leavesAtEnd makes an agent leave at the end of the test, unless it has left before.

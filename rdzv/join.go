@@ -35,7 +35,11 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	}
 	if err != nil {
 		// After any other error the member may have been published.
-		e.close(err, noPlace(err) || e.waitedTooLong())
+		parting := registration.Nothing
+		if noPlace(err) || e.waitedTooLong() {
+			parting = registration.Goodbye
+		}
+		e.close(err, parting)
 		return nil, err
 	}
 	return e.session, nil

@@ -194,10 +194,14 @@ const opsPerTxn = 128
 func (l *Leader) write(ctx context.Context, w rules.Write) error {
 	var conditions []clientv3.Cmp
 	for _, c := range w.If {
-		if c.Exists {
-			conditions = append(conditions, kv.Present(l.run.Prefix+c.Key))
-		} else {
-			conditions = append(conditions, kv.Absent(l.run.Prefix+c.Key))
+		key := l.run.Prefix + c.Key
+		switch {
+		case c.Rev > 0:
+			conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(key), "=", c.Rev))
+		case c.Exists:
+			conditions = append(conditions, kv.Present(key))
+		default:
+			conditions = append(conditions, kv.Absent(key))
 		}
 	}
 	for ops := range slices.Chunk(w.Ops, opsPerTxn) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdzv/rdzv/internal/record"
+	"rdzv/rdzv/internal/registration"
 	"rdzv/rdzv/internal/signals"
 )
 
@@ -31,8 +32,15 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 			l.summary.Failures, err = s.outcomes.failures(ctx, l.summary.Verdict)
 		}
 		l.err = err
-		over := all != nil && all.Restart == nil
-		s.close(errLeft, err == nil || err == ErrWithdrawn, over)
+		parting := registration.Nothing
+		switch {
+		case err != nil && err != ErrWithdrawn:
+		case all != nil && all.Restart == nil:
+			parting = registration.Over
+		default:
+			parting = registration.Goodbye
+		}
+		s.close(errLeft, parting)
 	})
 	return l.summary, l.err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/rdzv/internal/registration"
 	"rdzv/rdzv/presence"
 	"rdzv/rdzv/restart"
 )
@@ -226,7 +227,7 @@ func TestStartedAgainBeforeTheLeaseExpires(t *testing.T) {
 			if test.waiting {
 				j.failAttempt(all, "x", 0)
 				j.nextOfAll(rest)
-				t.Cleanup(func() { all[test.lost].close(ErrStoreLost, false, false) })
+				t.Cleanup(func() { all[test.lost].close(ErrStoreLost, registration.Nothing) })
 			}
 			j.kill(all[test.lost].config.Self.ID)
 			c := j.again(test.lost, 3)

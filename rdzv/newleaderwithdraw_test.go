@@ -90,7 +90,7 @@ func TestLeaderWithdrawsBetweenAttempts(t *testing.T) {
 		all := make([]*Session, 3)
 		for i := range all {
 			c := j.replacing(i, 3, 1)
-			c.Lead.Warn = func(err error) { warnings <- err }
+			c.Lead.Warn = into(warnings)
 			all[i] = j.joinWith(j.client(c.Self.ID), c)
 		}
 		j.worlds(all)

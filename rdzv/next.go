@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"rdzv/rdzv/internal/registration"
 )
 
 // Next makes this agent a member of the attempt that follows this one, after Leave. It stays
@@ -20,7 +22,7 @@ func (s *Session) Next(ctx context.Context, self Member, joinBy time.Time) (*Ses
 	self.ID = c.Self.ID
 	c.Attempt, c.Self, c.JoinBy = restart.Attempt, self, joinBy
 	if err := c.completeSelf(); err != nil {
-		s.close(err, false, false)
+		s.close(err, registration.Nothing)
 		return nil, err
 	}
 	s.life.end(errLeft, s.signals)

@@ -6,6 +6,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"rdzv/rdzv/internal/record"
+	"rdzv/rdzv/internal/registration"
 	"rdzv/rdzv/restart"
 )
 
@@ -29,7 +30,7 @@ func TestKeysOfAnAgent(t *testing.T) {
 		}{
 			"it is killed": {(*job).lose, true},
 			"it leaves without a goodbye": {func(j *job, s *Session) {
-				s.close(errLeft, false, false)
+				s.close(errLeft, registration.Nothing)
 			}, true},
 			"it withdraws": {func(j *job, s *Session) {
 				j.withdraws(s)
@@ -78,7 +79,7 @@ func TestKeysOfAnAgent(t *testing.T) {
 func TestLostAgentCannotJoin(t *testing.T) {
 	j := start(t, elastic(3))
 	v := j.join(hosted(0))
-	j.put(v.keys.Run.Lost().Of("agent-1"), record.Encode(record.Loss{Silent: true}))
+	j.put(v.keys.Run.Lost().Of("agent-1"), record.Encode(record.Loss{}))
 	if a := <-j.arrives(hosted(1)); !noPlace(a.err) {
 		t.Errorf("it has joined: %v", a.err)
 	}

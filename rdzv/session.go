@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 
 	"rdzv/rdzv/internal/keys"
@@ -121,11 +122,22 @@ func (s *Session) MayBeConsequence() bool {
 // Init is for what agents tell each other until all workers have reached init_process_group.
 func (s *Session) Init() *Init { return s.init }
 
-// close ends the session. Without a goodbye, the leader regards this agent as lost and does not
-// wait for it. over says that all agents have settled, and form no other attempt.
-func (s *Session) close(cause error, goodbye, over bool) {
+// Hold returns a duplicate of the socket of this agent's connection to the store, if another agent
+// hosts that; otherwise nil. Each process that starts workers of this agent must have it before
+// the first one runs, and close it when nothing is left of what it has started: the end of the
+// connection then proves that nothing runs, and the next attempt does not wait for the end of a
+// lease.
+func (s *Session) Hold() (*os.File, error) { return s.registration.Hold() }
+
+// Vanish makes this agent, of which no process runs, lost to the job at once, so that another one
+// can take its place in the next attempt.
+func (s *Session) Vanish() { s.close(errLeft, registration.Empty) }
+
+// close ends the session. After a parting that is no goodbye the leader regards this agent as lost
+// and does not wait for it.
+func (s *Session) close(cause error, parting registration.Parting) {
 	s.life.stop(cause)
-	s.registration.Leave(goodbye, over)
+	s.registration.Leave(parting)
 	s.life.end(cause, s.signals)
 	s.registration.Store.Lose(cause)
 }

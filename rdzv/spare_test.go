@@ -122,7 +122,7 @@ func TestSpareIsLost(t *testing.T) {
 		warnings := make(chan error, 10)
 		j := start(t, LeaderConfig{
 			Tasks: 5, Spares: 3, Restarts: restart.Policy{Max: 1},
-			Warn: func(err error) { warnings <- err },
+			Warn: into(warnings),
 		})
 		sessions := j.withSpares(5)
 		j.worlds(sessions)

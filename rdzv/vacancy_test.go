@@ -138,7 +138,7 @@ func TestNewcomerTakesTheSeatOfALostAgent(t *testing.T) {
 // are told that the job has all its agents, and one on a node that has an agent which one that is.
 func TestOneNewcomerForEachVacancy(t *testing.T) {
 	c, warnings := replaceable(3, 1), make(chan error, 10)
-	c.Warn = func(err error) { warnings <- err }
+	c.Warn = into(warnings)
 	j := start(t, c)
 	var sessions []*Session
 	for i := range 3 {

@@ -164,7 +164,7 @@ func TestIdleAgentWithdraws(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				warnings := make(chan error, 1)
-				j, all := withSpare(t, start, LeaderConfig{Warn: func(err error) { warnings <- err }})
+				j, all := withSpare(t, start, LeaderConfig{Warn: into(warnings)})
 				var rest []*Session
 				if test.between {
 					for i, sum := range j.failAttempt(all[:3], "x", 0) {

@@ -174,6 +174,9 @@ type storeConn struct {
 	of *connection
 }
 
+// NetConn is the connection below this one, as tls.Conn has it.
+func (s storeConn) NetConn() net.Conn { return s.Conn }
+
 // Silent notes that the host of the store was silent for the peer timeout.
 func (s storeConn) Silent() { s.of.silent.Store(true) }
 

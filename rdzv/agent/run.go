@@ -90,7 +90,7 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 			return r, err
 		}
 		if err := lostTask(in); err != nil {
-			m.conn.leaveStore() // another agent can take its place
+			m.vanish() // another agent can take its place
 			return Result{}, err
 		}
 		awaitClosed(in.interrupted, events, w.left)
@@ -173,13 +173,17 @@ func (m *membership) work(in *interrupts) *workers {
 	if !m.awaitHealth() {
 		<-m.reported
 		if m.leavesUnhealthy() {
-			m.conn.leaveStore()
+			m.vanish()
 		} else {
 			m.settle(nil)
 		}
 		return w
 	}
-	if err := w.run(); err != nil {
+	err := w.run()
+	if w.vanishes {
+		m.vanish() // not before, because processes of the workers may have run until now
+	}
+	if err != nil {
 		w.left = survivors(err)
 		if !isLoss(err) {
 			m.settle([]rdzv.Worker{notRun(m.world.Seat, 0, err)})
@@ -198,16 +202,14 @@ func (m *membership) workers(in *interrupts) *workers {
 	w := &workers{
 		local: l, events: m.events, session: m.session, world: m.world, id: m.self.ID,
 		addr: m.conn.addr, dir: m.conn.dir, in: in, awaitReported: m.awaitReported,
-		settle: func(list []rdzv.Worker) {
-			if m.vanishes(in) {
-				m.conn.leaveStore()
-				return
-			}
-			m.settle(list)
-		},
 		hosting:  m.conn.hosting(),
 		measures: m.observed.measures, output: outputOf(l, m.events, m.world),
 		endings: make([]ending.Ending, l.all().workers()), settled: func() {},
+	}
+	w.settle = func(list []rdzv.Worker) {
+		if w.vanishes = m.vanishes(in); !w.vanishes {
+			m.settle(list)
+		}
 	}
 	w.lease = overlap.Lease{
 		Lease: &m.lease, World: m.world, ID: m.self.ID, Grace: l.Config.Grace,

@@ -26,10 +26,21 @@ func (w *workers) run() error {
 	defer w.output.close()
 	defer w.holdRAS()()
 	defer w.recorders.RemoveFIFOs()
+	held, err := w.hold()
+	if err != nil {
+		w.cannotRun(0, err)
+		return err
+	}
+	if held != nil {
+		defer held.Close()
+	}
 	trees, err := w.trees()
 	if err != nil {
 		w.cannotRun(0, err)
 		return err
+	}
+	for i := range trees {
+		trees[i].Held = held
 	}
 	w.prepared.Store(true)
 	for _, t := range w.local.all() {
@@ -43,6 +54,20 @@ func (w *workers) run() error {
 	err = runTrees(w.stopping(), w.local, trees, w.cannotRun)
 	w.in.runs.Store(false)
 	return err
+}
+
+// hold holds the connection to the store open until nothing of the trees is left, if another
+// attempt may follow: its end proves then that these have ended. It is nil if there is no such
+// connection.
+func (w *workers) hold() (*wrap.HeldSocket, error) {
+	if !w.world.MayRestart() {
+		return nil, nil
+	}
+	socket, err := w.session.Hold()
+	if err != nil || socket == nil {
+		return nil, err
+	}
+	return wrap.HoldSocket(socket)
 }
 
 // runTrees runs the workers of all tasks. failed is called as soon as it has failed for a task: the

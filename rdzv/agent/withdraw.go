@@ -11,7 +11,7 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 )
 
-// vanishes tells whether this agent, whose workers have ended, disconnects without having settled,
+// vanishes tells whether this agent, whose workers have ended, leaves without having settled,
 // because it has lost a task: another agent can then take its place in the next attempt. It waits
 // for the end of the present one.
 func (m *membership) vanishes(in *interrupts) bool {
@@ -22,7 +22,15 @@ func (m *membership) vanishes(in *interrupts) bool {
 	return m.attempt().mayRestart(m.session.Verdict())
 }
 
-// waitAsSpare waits for the end of the attempt. A spare that loses a task disconnects.
+// vanish makes this agent, of which no process runs, lost to a job that goes on.
+func (m *membership) vanish() {
+	if !m.conn.hosting() {
+		m.session.Vanish()
+	}
+	m.conn.leaveStore()
+}
+
+// waitAsSpare waits for the end of the attempt. A spare that loses a task leaves.
 func waitAsSpare(m *membership, in *interrupts) {
 	in.spare.Store(true)
 	defer in.spare.Store(false)
@@ -30,7 +38,7 @@ func waitAsSpare(m *membership, in *interrupts) {
 	case <-m.reported:
 	case <-in.interrupted.Done():
 		if lostTask(in) != nil {
-			m.conn.leaveStore()
+			m.vanish()
 		}
 		<-m.reported
 	}

@@ -47,7 +47,9 @@ type workers struct {
 	tally   tally.Tally
 	mpi     atomic.Bool
 	settled func() // to be called when all agents have settled
-	left    []int  // processes that could not be killed
+	// vanishes says that this agent leaves without having settled when nothing of its trees is left.
+	vanishes bool
+	left     []int // processes that could not be killed
 
 	// Goroutines that answer questions may use these two when they are prepared.
 	prepared  atomic.Bool

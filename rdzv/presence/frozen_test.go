@@ -66,7 +66,7 @@ func TestFrozenPeerIsDetectedAtBothEnds(t *testing.T) {
 	healthy := open(t, connect(t, timeout, to(address)), "healthy")
 	began := time.Now()
 	close(w.frozen)
-	if loss := wantLost(t, registry, "frozen"); !loss.Silent || loss.After != timeout {
+	if loss := wantLost(t, registry, "frozen"); loss.Ended || loss.After != timeout {
 		t.Errorf("%+v, want one after a silence of %v", loss, timeout)
 	}
 	select {
@@ -101,7 +101,7 @@ func TestAgentThatHearsNothingIsLostBySilence(t *testing.T) {
 	began := time.Now()
 	deaf.Renew(timeout/10, func() time.Duration { return time.Since(began) }, func(time.Duration) {})
 	close(w.frozen)
-	if loss := wantLost(t, registry, "deaf"); !loss.Silent || loss.After != timeout {
+	if loss := wantLost(t, registry, "deaf"); loss.Ended || loss.After != timeout {
 		t.Errorf("%+v, want one after a silence of %v", loss, timeout)
 	}
 	select {

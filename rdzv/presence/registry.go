@@ -16,11 +16,12 @@ import (
 // round trip.
 const reconnectGrace = 50 * time.Millisecond
 
-// Loss is why an agent is lost, which has disconnected without a goodbye.
+// Loss is what is known of an agent that has disconnected without a goodbye. If neither is set, it
+// may still run: a reset may come from another host that has got its address.
 type Loss struct {
-	// Silent says that the agent may still run: it was not heard for the peer timeout, or nobody
-	// knows why its connection broke. Otherwise the kernel of its host has closed that.
-	Silent bool
+	// Ended says that it is proved that none of its processes runs: it has said so, or all of them
+	// that had its connection have closed that (see [Stream.Hold]).
+	Ended bool
 	// After is for how long it was not heard, if that is why it counts as lost; otherwise 0.
 	After time.Duration
 }
@@ -112,16 +113,18 @@ func (r *Registry) serve(stream grpc.ServerStream) error {
 		return status.Errorf(codes.FailedPrecondition, "agent %q was reported lost", id)
 	}
 	var last wrapperspb.StringValue // the last message before the stream ended
+	isHeld := false
 	err := stream.SendMsg(wrapperspb.String(r.generation))
 	for err == nil {
 		if err = stream.RecvMsg(&last); err == nil && last.Value != goodbye {
+			isHeld = isHeld || last.Value == held
 			err = stream.SendMsg(&last)
 		}
 	}
 	var loss *Loss
 	if last.Value != goodbye {
-		silent, after := silentPeer(stream.Context())
-		loss = &Loss{silent, after}
+		ended, after := endOf(stream.Context())
+		loss = &Loss{last.Value == empty || isHeld && ended, after}
 		r.awaitReconnect()
 	}
 	if r.remove(id, number, loss != nil) && r.ctx.Err() == nil {

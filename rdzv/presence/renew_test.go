@@ -37,7 +37,7 @@ func TestRenew(t *testing.T) {
 	close(w.frozen)
 	select {
 	case loss := <-registry.lost:
-		if loss.id != "a" || !loss.Silent || loss.After != timeout {
+		if loss.id != "a" || loss.Ended || loss.After != timeout {
 			t.Errorf("%+v was reported", loss)
 		}
 	case <-within(t).Done():

@@ -21,11 +21,14 @@ const (
 	serviceName = "rdzv.v1.Presence"
 	method      = "/" + serviceName + "/Connect"
 	goodbye     = "bye"
+	held        = "held"  // see Stream.Hold
+	empty       = "empty" // see Stream.LeaveEmpty
 )
 
 // The messages are protobuf's StringValue, because etcd's gRPC server encodes only protobuf
-// messages: the agent sends its id, the server answers with its generation, and the agent ends with
-// goodbye.
+// messages: the agent sends its id, the server answers with its generation, and the agent ends
+// with goodbye. In between it sends when it has sent the message, held or empty, which are
+// answered by the same.
 var streamDesc = grpc.StreamDesc{StreamName: "Connect", ServerStreams: true, ClientStreams: true}
 
 // CheckID returns an error unless id can name an agent, see [protocol.CheckID].

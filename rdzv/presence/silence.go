@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc/peer"
@@ -36,8 +35,8 @@ type silenceConn struct {
 	net.Conn
 	limit  time.Duration
 	linger time.Duration
-	silent atomic.Bool // it has broken, and the peer's kernel has not said so
-	mute   atomic.Bool // because of ErrSilent
+	mute   atomic.Bool // Read has failed with ErrSilent
+	ended  atomic.Bool // Read has returned end of file
 }
 
 // steps is the number of waits per limit. It is small, so that an idle connection seldom wakes up
@@ -46,8 +45,8 @@ const steps = 4
 
 func (c *silenceConn) Read(b []byte) (int, error) {
 	n, err := c.read(b)
-	if n == 0 && err != nil && !endedByPeer(err) {
-		c.silent.Store(true)
+	if err == io.EOF {
+		c.ended.Store(true)
 	}
 	if errors.Is(err, ErrSilent) {
 		c.mute.Store(true)
@@ -66,13 +65,7 @@ func (c *silenceConn) Close() error {
 	return c.SetDeadline(time.Now())
 }
 
-// endedByPeer tells whether the kernel at the other end has ended the connection.
-func endedByPeer(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, syscall.ECONNRESET)
-}
-
-// RemoteAddr is an address by which silentPeer finds the connection of a stream.
+// RemoteAddr is an address by which connOf finds the connection of a stream.
 func (c *silenceConn) RemoteAddr() net.Addr { return silenceAddr{c.Conn.RemoteAddr(), c} }
 
 type silenceAddr struct {
@@ -80,19 +73,52 @@ type silenceAddr struct {
 	conn *silenceConn
 }
 
-// silentPeer tells whether the connection of a stream, whose context it gets, has broken without
-// the kernel at the other end having ended it: the process there may still run. It also tells for
-// how long the peer was silent, if that is why.
-func silentPeer(stream context.Context) (silent bool, after time.Duration) {
-	p, _ := peer.FromContext(stream)
-	if p == nil {
-		return true, 0
+// connOf returns the connection of a stream, whose context it gets; nil if it is none of
+// [LimitSilence].
+func connOf(stream context.Context) *silenceConn {
+	if p, _ := peer.FromContext(stream); p != nil {
+		if a, ok := p.Addr.(silenceAddr); ok {
+			return a.conn
+		}
 	}
-	a, ok := p.Addr.(silenceAddr)
-	if ok && a.conn.mute.Load() {
-		return true, a.conn.limit
+	return nil
+}
+
+// endOf tells how the connection of a stream has ended, whose context it gets: whether the kernel
+// at the other end has sent its end, when all processes had closed it, and for how long the peer
+// was silent, if that is why.
+func endOf(stream context.Context) (ended bool, silent time.Duration) {
+	c := connOf(stream)
+	if c == nil {
+		return false, 0
 	}
-	return !ok || a.conn.silent.Load(), 0
+	if c.mute.Load() {
+		silent = c.limit
+	}
+	return c.atEnd(), silent
+}
+
+// atEnd tells whether Read has returned end of file. If the connection is one of TLS its end only
+// says that the process at the other end does not use it any more; the connection below must tell
+// then, with a method AtEnd.
+func (c *silenceConn) atEnd() bool {
+	lower := below(c.Conn)
+	if lower == c.Conn {
+		return c.ended.Load()
+	}
+	noting, ok := lower.(interface{ AtEnd() bool })
+	return ok && noting.AtEnd()
+}
+
+// below is the connection that another one uses, such as one of TLS.
+func below(conn net.Conn) net.Conn {
+	for {
+		upper, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			return conn
+		}
+		conn = upper.NetConn()
+	}
 }
 
 func (c *silenceConn) read(b []byte) (int, error) {

@@ -3,9 +3,11 @@ package presence
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -13,6 +15,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"rdzv/internal/descriptor"
 )
 
 // A Stream is the agent's side: the agent is present until Leave or Abandon. It is reopened when
@@ -32,7 +36,8 @@ type Stream struct {
 	current grpc.ClientStream
 	leaving bool
 
-	sending sync.Mutex // gRPC allows one at a time
+	sending sync.Mutex    // gRPC allows one at a time
+	emptied chan struct{} // delivers when the answer to LeaveEmpty has come
 	renewed atomic.Pointer[func(sent time.Duration)]
 }
 
@@ -49,7 +54,7 @@ func Open(
 	if err := CheckID(id); err != nil {
 		return nil, err
 	}
-	s := &Stream{id: id, conn: conn, lost: lost}
+	s := &Stream{id: id, conn: conn, lost: lost, emptied: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	err := s.open(ctx, grpc.WaitForReady(true))
 	if status.Code(err) == codes.Unavailable {
@@ -76,6 +81,42 @@ func (s *Stream) Leave(ctx context.Context) {
 	}
 	s.wg.Wait()
 	s.cancel()
+}
+
+// LeaveEmpty makes the server report the agent as lost, and that none of its processes runs. It
+// returns when the server has received that, or ctx ends.
+func (s *Stream) LeaveEmpty(ctx context.Context) {
+	s.send(empty)
+	select {
+	case <-s.emptied:
+	case <-s.ctx.Done():
+	case <-ctx.Done():
+	}
+	s.Abandon()
+}
+
+// Hold returns a duplicate of the socket of the stream's connection, and lets the server know that
+// each process which starts others for this agent has one too: the end of the connection then
+// proves that none of these is left. From then on it must be true as long as this process lives.
+// It is nil, and the server does not know, if there is no such socket.
+func (s *Stream) Hold() (*os.File, error) {
+	s.mu.Lock()
+	stream := s.current
+	s.mu.Unlock()
+	c := connOf(stream.Context())
+	if c == nil {
+		return nil, nil
+	}
+	socket, ok := below(c.Conn).(syscall.Conn)
+	if !ok {
+		return nil, nil
+	}
+	file, err := descriptor.Duplicate(socket)
+	if err != nil {
+		return nil, fmt.Errorf("cannot duplicate the socket of the connection to the store: %w", err)
+	}
+	s.sendOn(stream, held)
+	return file, nil
 }
 
 // Abandon ends the stream without a goodbye: the server reports the agent as lost.
@@ -114,12 +155,19 @@ func (s *Stream) Renew(
 	})
 }
 
-// send sends a message. If the stream breaks, watch finds that out.
+// send sends a message on the current stream. If that breaks, watch finds it out.
 func (s *Stream) send(text string) {
+	s.mu.Lock()
+	stream := s.current
+	s.mu.Unlock()
+	s.sendOn(stream, text)
+}
+
+func (s *Stream) sendOn(stream grpc.ClientStream, text string) {
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	s.mu.Lock()
-	stream, leaving := s.current, s.leaving
+	leaving := s.leaving
 	s.mu.Unlock()
 	if !leaving {
 		stream.SendMsg(wrapperspb.String(text))
@@ -128,6 +176,9 @@ func (s *Stream) send(text string) {
 
 // receive handles the answer to a message.
 func (s *Stream) receive(text string) {
+	if text == empty {
+		s.emptied <- struct{}{} // sent once
+	}
 	sent, err := strconv.ParseInt(text, 10, 64)
 	if renewed := s.renewed.Load(); err == nil && renewed != nil {
 		(*renewed)(time.Duration(sent))

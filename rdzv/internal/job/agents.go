@@ -20,6 +20,7 @@ type agents struct {
 	present   map[string]*Member // by ID, with what identifies them
 	missing   []missing          // whose key was deleted
 	gone      map[string]bool    // that are lost or have left, and never return
+	departing map[string]*Member // of these, whose processes may run until they have left the store
 	goneTasks int                // how many tasks these had, at least one each
 	strangers []string           // hosts of agents of another version
 }
@@ -51,7 +52,7 @@ func (a *agents) deregister(now time.Time, id string, wait time.Duration) {
 
 // miss notes that an agent has no key agent/ID. It has so much time to register again.
 func (a *agents) miss(now time.Time, id string, agent *Member, wait time.Duration) {
-	if !a.gone[id] && a.isMissing(id) == nil {
+	if (!a.gone[id] || a.departing[id] != nil) && a.isMissing(id) == nil {
 		a.missing = append(a.missing, missing{id: id, since: now, lostAt: now.Add(wait), agent: agent})
 	}
 }
@@ -106,7 +107,7 @@ func (a *agents) declareLost(t *turn, isSpare func(id string) bool) {
 			t.write(fmt.Sprintf("write that agent %q is lost", m.id),
 				[]Cond{absent(run.Agents().Of(m.id)), absent(run.Lost().Of(m.id))},
 				Op{Key: run.Lost().Of(m.id), Value: Loss{
-					Silent: true, Ago: t.now.Sub(m.since), Agent: m.agent,
+					Ago: t.now.Sub(m.since), Agent: m.agent,
 				}})
 		}
 	}
@@ -122,6 +123,34 @@ func (a *agents) remove(id string, known *Member) {
 	}
 	a.gone[id] = true
 	a.forgive(id)
+}
+
+// depart notes that the job goes on without an agent that has yet to leave the store: it does so
+// when nothing of its processes is left.
+func (a *agents) depart(m *Member) {
+	if a.departing == nil {
+		a.departing = map[string]*Member{}
+	}
+	a.departing[m.ID] = m
+}
+
+func (a *agents) hasDeparted(id string) {
+	delete(a.departing, id)
+	a.forgive(id)
+}
+
+// followDeparting notes which of those that depart have left. Where agents have leases, the end of
+// one may be why agent/ID is gone: who leaves puts lost/ID in the same transaction.
+func (a *agents) followDeparting(now time.Time, c *Config) {
+	for id, m := range a.departing {
+		switch _, there := a.present[id]; {
+		case there:
+		case c.Elected:
+			a.miss(now, id, m, c.returnTime(c.ReturnTime))
+		default:
+			a.hasDeparted(id)
+		}
+	}
 }
 
 // takeStranger notes an agent of another version that cannot join, and says so once for each host.

@@ -29,7 +29,7 @@ func TestDeclareLost(t *testing.T) {
 		t.Fatalf("%v, want that spare is lost, then seated", due.writes)
 	}
 	loss := due.writes[1].Ops[0].Value.(Loss)
-	if !loss.Silent || loss.Ago != time.Second || loss.Agent.ID != "seated" {
+	if loss.Ended || loss.Ago != time.Second || loss.Agent.ID != "seated" {
 		t.Errorf("%+v", loss)
 	}
 }

@@ -106,6 +106,9 @@ func (a *attempt) release(id string) {
 		a.members.pending--
 	}
 	m.lost, m.withdrawn = true, true
+	if !a.agents.gone[id] {
+		a.agents.depart(&m.Member)
+	}
 	a.remove(id, &m.Member)
 }
 

@@ -27,10 +27,11 @@ type Write struct {
 	Ops  []Op
 }
 
-// Cond is the condition that a key exists, or does not.
+// Cond is the condition that a key exists, or does not, or has not changed since a revision.
 type Cond struct {
 	Key    string
 	Exists bool
+	Rev    int64 // of its last change; 0 is any
 }
 
 // Op puts a key or, if Value is nil, deletes one, or all from Key up to but not including End.

@@ -31,6 +31,8 @@ type gathering struct {
 	otherWait    time.Time     // the same of agents without a place, while there are no members
 	timedOut     bool          // the deadline has passed, and not all were here
 	startAt      time.Time     // not before this are the workers started
+	toldDelay    bool          // people know why they are not started although all are here
+	allSince     time.Time     // all are here; zero if some are not
 }
 
 // open tells whether the attempt waits for members.
@@ -199,9 +201,9 @@ func (g *gathering) allHere() bool {
 }
 
 // ready tells whether the world can be agreed: all have joined, none of them may be lost, and the
-// workers may start. clear is when no workers of lost agents run any more.
+// workers may start. clear is when no processes of lost agents run any more.
 func (g *gathering) ready(now time.Time, clear *overlap) bool {
-	return g.open() && len(g.members.all) > 0 && g.allHere() &&
+	return g.open() && len(g.members.all) > 0 && g.allHere() && len(g.agents.departing) == 0 &&
 		!now.Before(clear.after(g.startAt)) && !g.agents.await(g.members.all)
 }
 
@@ -211,6 +213,9 @@ func (g *gathering) wake(at *earliest, clear *overlap) {
 	}
 	if g.allHere() {
 		at.add(clear.after(g.startAt))
+		if !g.toldDelay && !g.allSince.IsZero() && len(g.agents.departing) > 0 {
+			at.add(g.allSince.Add(briefDelay))
+		}
 	}
 	if !g.called {
 		at.add(g.lastCall)

@@ -10,8 +10,9 @@ import (
 
 // succession decides whether another attempt follows, and which.
 type succession struct {
-	failures []failure // of the attempts before the present one
-	overlap  *overlap
+	failures  []failure // of the attempts before the present one
+	latestRev int64     // of the key latest; 0 if there is none
+	overlap   *overlap
 }
 
 // settle writes the verdict if all have settled without one and, if there is one, what follows.
@@ -54,7 +55,9 @@ func (s *succession) decide(t *turn, a *attempt) {
 	}
 	ops[0].Value = v
 	e.over = !d.Restart
-	t.write("write that all agents have settled", []Cond{absent(a.keys.Settled())}, ops...)
+	// A request that arrives late must not write again what an attempt had written that is gone.
+	unchanged := Cond{Key: run.Latest(), Exists: s.latestRev > 0, Rev: s.latestRev}
+	t.write("write that all agents have settled", []Cond{absent(a.keys.Settled()), unchanged}, ops...)
 }
 
 // decision is whether there is another attempt: only if all agents have settled, or others may take

@@ -5,22 +5,20 @@ import (
 	"time"
 )
 
-// A cluster that revokes the leases of all agents may do so when one of them is disconnected, which
-// therefore takes itself for lost only after its lease would have ended.
+// How long the next workers wait for the processes of a lost agent depends on what is proved.
 func TestAwaitWorkers(t *testing.T) {
 	const ttl, grace, ago = time.Minute, 2 * time.Second, time.Second
 	for name, c := range map[string]struct {
-		why     Loss
-		revoked bool
-		want    time.Duration
+		why  Loss
+		want time.Duration
 	}{
-		"killed":  {Loss{}, false, lostMargin},
-		"silent":  {Loss{Silent: true}, false, grace + lostMargin},
-		"ended":   {Loss{Silent: true, Ago: ago}, false, grace + lostMargin - ago},
-		"revoked": {Loss{Silent: true, Ago: ago}, true, ttl + grace + lostMargin - ago},
+		"nothing runs":         {Loss{Ended: true}, lostMargin},
+		"silent":               {Loss{After: ttl}, grace + lostMargin},
+		"reset":                {Loss{}, ttl + grace + lostMargin},
+		"the end of its lease": {Loss{Ago: ago}, ttl + grace + lostMargin - ago},
 	} {
 		s := newState(base, Config{
-			Tasks: 2, LostGrace: grace, LeaseTTL: ttl, Revoked: func() bool { return c.revoked },
+			Tasks: 2, LostGrace: grace, PeerTimeout: ttl,
 		})
 		s.attempt.members.add(&member{Member: joinedAgent(0), here: true})
 		s.attempt.phase.complete = true

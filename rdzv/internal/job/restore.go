@@ -24,8 +24,8 @@ func Restore(now time.Time, c Config, snapshot []Change) (*State, []Write, []Not
 	return s, t.writes, t.notices
 }
 
-// missAbsent notes which members are gone: the store no longer has the keys of their leases. They
-// have had the time to register again before this agent became the leader.
+// missAbsent notes which members are gone: the store no longer has the keys of their leases. How
+// long ago these were deleted is not known, so that they have the time to register again.
 func (s *State) missAbsent(now time.Time) {
 	a := s.attempt
 	all := slices.Concat(a.members.unseated, a.late.waiting)
@@ -36,15 +36,22 @@ func (s *State) missAbsent(now time.Time) {
 	}
 	for _, m := range all {
 		if _, there := s.agents.present[m.ID]; !there {
-			s.agents.miss(now, m.ID, new(m.Identity()), s.config.returnTime(0))
+			s.agents.miss(now, m.ID, new(m.Identity()), s.config.returnTime(s.config.ReturnTime))
 		}
 	}
 }
 
-// Continue lets a state that was restored wait no longer than the one that it replaces.
+// Continue lets a state that was restored wait no longer than the one that it replaces, unless
+// other agents are lost since.
 func (s *State) Continue(before *State) {
-	if s.attempt.number == before.attempt.number {
-		s.attempt.gather.startAt = before.attempt.gather.startAt
-		s.overlap = before.overlap
+	if s.attempt.number != before.attempt.number {
+		return
 	}
+	s.attempt.gather.startAt = before.attempt.gather.startAt
+	for id := range s.agents.gone {
+		if !before.agents.gone[id] {
+			return
+		}
+	}
+	s.overlap = before.overlap
 }

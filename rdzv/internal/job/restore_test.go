@@ -52,7 +52,7 @@ func TestLossThatNoLeaderHasSeen(t *testing.T) {
 func TestLossThatTheLeaderBeforeHasWritten(t *testing.T) {
 	first, second := joinedAgent(0), joinedAgent(1)
 	snapshot := append(puts(first, 3), Change{run.Attempt(0).Members().Of(second.ID), second, 4},
-		Change{run.Lost().Of(second.ID), Loss{Silent: true}, 5})
+		Change{run.Lost().Of(second.ID), Loss{After: time.Second}, 5})
 	s, writes, notices := Restore(base, Config{Tasks: 3, MinTasks: 1, LastCall: time.Second}, snapshot)
 	if len(writes) > 0 || len(notices) > 0 || s.attempt.members.here != 1 {
 		t.Errorf("writes %v, notices %v, %d members", writes, notices, s.attempt.members.here)

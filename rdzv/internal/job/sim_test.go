@@ -49,6 +49,15 @@ const (
 	manyTasks
 	interleaved
 	lateTask
+	leftovers
+	alone
+	resets
+	oneLease
+	interrupted
+	secondRun
+	lateRequest
+	parts
+	tooLong
 	numKinds
 )
 
@@ -56,10 +65,13 @@ var kindNames = [numKinds]string{"join", "late start", "leave", "loss", "silence
 	"failure", "success",
 	"slow request", "lost request", "lost leader", "successor", "restart", "spare", "MIN:MAX", "SIGTERM", "SIGTERM to all",
 	"SIGTERM without workers", "newcomer", "registers again", "store of an agent", "exports", "compared with Restore",
-	"agents with many tasks", "interleaved ranks", "task with its own agent"}
+	"agents with many tasks", "interleaved ranks", "task with its own agent",
+	"processes that workers have left", "frozen agent, workers run", "connection broken", "one lease revoked",
+	"watch interrupted", "second run", "late request", "transaction in parts",
+	"others settle too late"}
 
 // rare are kinds that need not be in 5 % of the schedules: they follow from others.
-var rare = []kind{idleTerm, registers, compared}
+var rare = []kind{idleTerm, registers, compared, tooLong}
 
 // newSimulation makes the schedule of a seed.
 func newSimulation(seed uint64, verbose bool) *simulation {
@@ -104,6 +116,15 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 		}
 		start += s.rng.IntN(n - start + 1)
 		s.kinds[elasticJob] = true
+	}
+	s.grace = s.between(0, 10*time.Second)
+	c.LostGrace = min(c.LostGrace, s.grace)
+	s.opsPerTxn = 128
+	if s.rng.IntN(4) == 0 {
+		s.opsPerTxn = 2 + s.rng.IntN(3)
+	}
+	if !s.hosted && s.rng.IntN(4) == 0 {
+		s.interruptAtLoss()
 	}
 	if s.rng.IntN(6) == 0 {
 		c.ExitTimeout = s.between(10*time.Second, 30*time.Second)
@@ -278,7 +299,7 @@ func (s *simulation) disturb(join func(node int, host string), start int) {
 		}
 		join(i, host)
 	}
-	switch s.rng.IntN(15) {
+	switch s.rng.IntN(20) {
 	case 0, 1:
 		s.after(joined, func() { pick().die() })
 	case 2:
@@ -288,7 +309,21 @@ func (s *simulation) disturb(join func(node int, host string), start int) {
 	case 4, 5:
 		s.after(at, func() { a := pick(); a.now2(func() { a.failWorker(a.runs) }) })
 	case 6:
-		s.after(settled, func() { s.kinds[sigterm] = true; a := pick(); a.now2(a.terminate) })
+		s.after(settled, func() {
+			s.kinds[sigterm] = true
+			a := pick()
+			a.now2(a.terminate)
+			switch soon := s.between(0, 3*time.Second); s.rng.IntN(6) {
+			case 0:
+				a.after(soon, a.die)
+			case 1:
+				a.after(soon, func() { a.silence(long) })
+			case 2:
+				a.after(soon, func() { a.freezeAlone(long) })
+			case 3:
+				a.after(soon, func() { a.breakConnection() })
+			}
+		})
 	case 7:
 		s.after(settled, func() {
 			s.kinds[sigtermAll] = true
@@ -321,6 +356,25 @@ func (s *simulation) disturb(join func(node int, host string), start int) {
 		s.after(joined, func() { pick().die(); s.after(brief, newcomer) })
 	case 13:
 		s.after(at, s.revokeAll)
+	case 15:
+		s.after(at, func() { pick().freezeAlone(2 * long) })
+	case 16, 17:
+		s.after(joined, func() { pick().breakConnection() })
+		s.after(joined, func() { pick().revokeOne() })
+	case 18:
+		s.after(at, func() {
+			for _, a := range s.agents {
+				if a.lead != nil {
+					a.lead.interrupt()
+					return
+				}
+			}
+		})
+	case 19:
+		s.after(joined, func() { pick().breakConnection() })
+		if s.rng.IntN(2) == 0 {
+			s.after(settled, func() { s.cutAll(newcomer) })
+		}
 	case 14: // while the next attempt gathers
 		s.after(at, func() { a := pick(); a.now2(func() { a.failWorker(a.runs) }) })
 		s.after(at+s.between(0, 5*time.Second), func() {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,18 +14,20 @@ import (
 // agent is the model of an agent and of its workers.
 type agent struct {
 	*simulation
-	id       string
-	self     Member
-	host     bool // the store is in its process
-	alive    bool // its process exists
-	over     bool // it has left, or given up
-	lost     bool // it has found that it is lost
-	frozen   bool // with its workers
-	cut      bool // no message arrives, in either direction
-	deferred []func()
-	answered time.Duration // when it sent the last message that was answered
-	epoch    int           // of what lasts: cuts, freezes
-	watch    watcher
+	id        string
+	self      Member
+	host      bool // the store is in its process
+	alive     bool // its process exists
+	over      bool // it has left, or given up
+	lost      bool // it has found that it is lost
+	frozen    bool // with its workers, unless alone
+	alone     bool // its workers run although it is frozen
+	disturbed bool // it was not connected all the time
+	cut       bool // no message arrives, in either direction
+	deferred  []func()
+	answered  time.Duration // when it sent the last message that was answered
+	epoch     int           // of what lasts: cuts, freezes
+	watch     watcher
 
 	began     bool // it has opened its connection
 	leaseOver bool // the store has revoked its lease, or has written that it is lost
@@ -43,11 +46,13 @@ type agent struct {
 	ending  bool // it has received a signal that ends the attempt
 	another time.Duration
 
-	running  bool          // its workers exist
-	runs     int           // their attempt
-	excused  time.Duration // until then they may run although the agent is lost
-	stopping bool
-	codes    int // exit code of its workers
+	trees     []tree        // of its tasks
+	runs      int           // the attempt of its workers
+	leased    bool          // they have a lease
+	excused   time.Duration // until then they may run although the agent is lost
+	stopping  bool
+	codes     int           // exit code of its workers
+	revokedAt time.Duration // when its lease was revoked early
 
 	lead *leader
 }
@@ -69,20 +74,36 @@ func (a *agent) now2(do func()) {
 
 // request executes something in the store, and then has the answer. It is repeated until there is
 // one.
-func (a *agent) request(do func() bool, then func(ok bool)) {
-	retry := func() { a.later(a.between(20*time.Millisecond, 100*time.Millisecond), func() { a.request(do, then) }) }
+func (a *agent) request(do func() bool, then func(ok bool)) { a.ask(do, then, false) }
+
+// transact is request for a transaction: one that seemed to be lost may arrive after its repetition.
+func (a *agent) transact(do func() bool, then func(ok bool)) { a.ask(do, then, true) }
+
+func (a *agent) ask(do func() bool, then func(ok bool), mayBeLate bool) {
+	retry := func() {
+		a.later(a.between(20*time.Millisecond, 100*time.Millisecond), func() { a.ask(do, then, mayBeLate) })
+	}
 	a.after(a.latency(), func() {
 		switch {
 		case a.lost:
 			return // its session has ended
 		case a.storeLost():
-			a.alive, a.running = false, false
+			a.alive = false
+			a.kill()
 			return
 		case a.cut:
 			retry()
 			return
 		case a.rng.IntN(60) == 0: // it is lost
 			a.kinds[lostRequest] = true
+			if mayBeLate && a.rng.IntN(2) == 0 {
+				a.kinds[lateRequest] = true
+				a.after(a.between(100*time.Millisecond, 10*time.Second), func() {
+					if !a.storeLost() && (a.member || !a.cut) { // the lease of one that is cut off ends
+						do()
+					}
+				})
+			}
 			retry()
 			return
 		}
@@ -119,7 +140,7 @@ func (a *agent) txn(conds []Cond, ops []Op, then func(ok bool)) {
 		}
 		return ""
 	}
-	a.request(func() bool { return a.commit(lease(ops[0]), conds, ops...) }, then)
+	a.transact(func() bool { return a.commit(lease(ops[0]), conds, ops...) }, then)
 }
 
 func (a *agent) k() keys.Attempt { return run.Attempt(a.attempt) }
@@ -138,7 +159,8 @@ func (a *agent) enter(then func(ok bool)) {
 		conds = append(conds, absent(k.World()))
 	}
 	var ops []Op
-	if !a.member {
+	first := !a.member
+	if first {
 		ops = append(ops, Op{Key: run.Agents().Of(a.id), Value: a.self.Identity()})
 		if a.self.OccupiesHost() {
 			key := "host/" + a.self.Node
@@ -146,12 +168,12 @@ func (a *agent) enter(then func(ok bool)) {
 		}
 	}
 	ops = append(ops, Op{Key: k.Members().Of(a.id), Value: a.self})
-	a.request(func() bool {
+	a.transact(func() bool {
 		_, lives := a.keys[run.Agents().Of(a.id)]
 		if _, exists := a.keys[k.Members().Of(a.id)]; exists && lives {
 			return true // an answer was lost
 		}
-		if a.leaseOver && !a.member || !a.commit(a.id, conds, ops...) { // a member is not on its lease
+		if a.leaseOver && first || !a.commit(a.id, conds, ops...) { // a member is not on its lease
 			return false
 		}
 		a.loseAtJoin(a)
@@ -185,8 +207,9 @@ func (a *agent) join(until time.Duration) {
 
 // lookForPlace finds the attempt that an agent may join for which the first one has no place.
 func (a *agent) lookForPlace(until time.Duration) {
-	over, runs := false, false
+	over, runs, nobody := false, false, false
 	a.request(func() bool {
+		nobody = !a.hosted && a.lastAgentLeft()
 		n := 0
 		if e, ok := a.keys[run.Latest()]; ok {
 			n = e.value.(Latest).Attempt
@@ -200,8 +223,16 @@ func (a *agent) lookForPlace(until time.Duration) {
 		a.attempt = n
 		return true
 	}, func(bool) {
-		if over {
+		switch {
+		case over && a.expired && !a.revived: // the store does not know the run any more
+			a.begins()
 			a.leave()
+			return
+		case over:
+			a.leave()
+			return
+		case nobody:
+			a.nextRun(until)
 			return
 		}
 		a.late = runs
@@ -254,7 +285,7 @@ func (a *agent) signal(name string, value any) {
 			a.begin()
 		}
 	case "look":
-		if a.running && a.rng.IntN(2) == 0 {
+		if a.working() && a.rng.IntN(2) == 0 {
 			a.txn(nil, []Op{{Key: a.k().Prefix + "reached/" + a.id, Value: Reached{}}}, func(bool) {})
 		}
 	case "verdict":
@@ -326,44 +357,37 @@ func (a *agent) seated(seat Seat) {
 
 // begin starts the workers.
 func (a *agent) begin() {
-	if a.verdict != nil || a.over || a.running || a.seat == nil {
+	if a.verdict != nil || a.over || a.busy() || a.seat == nil || a.runs == a.attempt {
 		return
 	}
-	for _, other := range a.agents {
-		if other.running && !other.frozen && other.runs < a.attempt && a.now > other.excused {
-			a.fail("a worker of attempt %d on %s still runs when one of attempt %d starts on %s",
-				other.runs, other.id, a.attempt, a.id)
-		}
-	}
-	a.running, a.runs, a.codes, a.stopping = true, a.attempt, 0, false
+	a.launch()
 	n := a.attempt
 	a.say("%s starts its workers of attempt %d", a.id, n)
 	if a.seat.Has(0) && a.rng.IntN(2) == 0 {
 		a.txn(nil, []Op{{Key: a.k().Prefix + "reached/" + a.id, Value: Reached{}}}, func(bool) {})
 	}
-	a.later(a.between(5*time.Second, 40*time.Second), func() {
-		if a.running && a.runs == n && !a.stopping && a.rng.IntN(20) > 0 {
-			a.running = false
-			a.settle()
-			return
-		}
-		a.failWorker(n) // it happens, too
-	})
 }
 
+// failWorker is that the workers of one task fail.
 func (a *agent) failWorker(n int) {
-	if !a.running || a.runs != n || a.stopping {
+	if !a.working() || a.runs != n || a.stopping {
 		return
 	}
 	a.kinds[failures] = true
-	a.running, a.codes = false, 1
+	for i := range a.trees {
+		if a.trees[i].workers {
+			a.trees[i].workers = false
+			break
+		}
+	}
+	a.codes = 1
 	a.say("a worker of %s fails", a.id)
 	text := "x" + strconv.Itoa(a.rng.IntN(3))
 	v := record.FailedVerdict(a.id, a.self.Host, Worker{Rank: a.seat.First(), Code: 1, Text: text})
 	if a.rng.IntN(3) == 0 {
 		v.ReportDelay = Seconds(500 * time.Millisecond)
 	}
-	if a.rng.IntN(4) == 0 {
+	if a.rng.IntN(4) == 0 && !a.working() {
 		a.settle() // the leader finds it in the outcome
 		return
 	}
@@ -391,18 +415,18 @@ func (a *agent) ended() {
 		return
 	}
 	switch {
-	case a.running && a.stopping:
-	case a.running:
-		a.stopping = true
-		n := a.attempt
-		a.later(a.between(time.Millisecond, 2*time.Second), func() {
-			if a.running && a.runs == n {
-				a.running, a.codes = false, -15
-				a.settle()
+	case a.busy() && a.stopping:
+	case a.busy():
+		a.stopping, a.codes = true, cmp.Or(a.codes, -15)
+		if !a.working() { // they have left processes
+			a.settle()
+		}
+		a.endTrees(a.grace, func() {
+			a.now2(func() {
 				if a.settled != nil {
 					a.afterwards()
 				}
-			}
+			})
 		})
 	case a.seat != nil && a.seat.Spare, a.late && a.seat == nil:
 	default:
@@ -410,7 +434,34 @@ func (a *agent) ended() {
 	}
 	if a.settled != nil {
 		a.afterwards()
+		return
 	}
+	a.awaitSettled()
+}
+
+// awaitSettled lets the agent leave without a goodbye if the others have not settled in time after
+// all its processes have ended.
+func (a *agent) awaitSettled() {
+	n, limit := a.attempt, a.config.SettleTimeout+2*time.Second
+	if !a.hosted {
+		limit += a.config.LeaseTTL
+	}
+	a.later(limit, func() {
+		switch {
+		case a.over || a.host || n != a.attempt || a.settled != nil || a.verdict == nil:
+		case a.busy():
+			a.awaitSettled()
+		default:
+			a.say("%s has waited too long", a.id)
+			a.kinds[tooLong] = true
+			a.over, a.disturbed, a.lead = true, true, nil
+			if a.hosted {
+				a.after(a.latency(), func() { a.lostInStore(Loss{}) })
+			} else {
+				a.after(a.latency(), a.expire)
+			}
+		}
+	})
 }
 
 // settle publishes how the workers have ended.
@@ -434,7 +485,7 @@ func (a *agent) settle() {
 
 // afterwards leaves the job, or goes on to the next attempt.
 func (a *agent) afterwards() {
-	if a.over || a.running || a.verdict == nil {
+	if a.over || a.busy() || a.verdict == nil {
 		return
 	}
 	next := a.settled.Restart
@@ -499,7 +550,11 @@ func (s *simulation) lastAgentLeft() bool {
 
 func (a *agent) revokeOrdered() {
 	a.gone = true
-	a.commit("", nil, Op{Key: run.Agents().Of(a.id)})
+	ops := []Op{{Key: run.Agents().Of(a.id)}}
+	if !a.hosted {
+		ops = append(ops, Op{Key: run.Lost().Of(a.id), Value: Loss{Left: true}})
+	}
+	a.commit("", nil, ops...)
 	a.revoke(a.id)
 	if !a.hosted && a.lastAgentLeft() {
 		a.removed = true
@@ -556,23 +611,27 @@ func (a *agent) die() {
 		return
 	}
 	a.say("%s dies", a.id)
-	a.alive, a.lead = false, nil
+	a.alive, a.lead, a.disturbed = false, nil, true
 	a.epoch++
+	if a.frozen { // its node, too
+		a.frozen = false
+		a.kill()
+	}
 	switch {
 	case a.host:
-		a.running = false
+		a.kill()
 		for _, other := range a.agents {
 			if other != a { // the store is lost
 				other.after(other.between(time.Millisecond, time.Second), func() {
-					other.alive, other.running = false, false
+					other.alive = false
+					other.kill()
 				})
 			}
 		}
 	case a.hosted:
-		a.after(a.between(time.Millisecond, 900*time.Millisecond), func() { a.running = false })
-		a.after(50*time.Millisecond, func() { a.lostInStore(Loss{}) })
+		a.end()
 	default:
-		a.running = false
+		a.killTrees(func() {})
 		a.after(a.leaseEnds(), func() { a.expire() })
 	}
 }
@@ -594,9 +653,9 @@ func (s *simulation) loseAtJoin(last *agent) {
 		return
 	}
 	s.say("%s dies while the world is published", other.id)
-	other.alive = false
+	other.alive, other.disturbed = false, true
 	other.epoch++
-	other.after(s.between(0, 900*time.Millisecond), func() { other.running = false })
+	other.killTrees(func() {})
 	other.after(s.between(0, 4*time.Millisecond), func() { other.lostInStore(Loss{}) })
 }
 
@@ -605,6 +664,7 @@ func (a *agent) lostInStore(l Loss) {
 	_, known := a.keys[run.Lost().Of(a.id)]
 	if a.leaseOver = true; a.began && !a.gone && !known && !a.storeLost() {
 		a.kinds[agentLosses] = true
+		a.checkLost()
 		a.commit("", nil, Op{Key: run.Lost().Of(a.id), Value: l}, Op{Key: run.Agents().Of(a.id)})
 		if a.self.OccupiesHost() {
 			a.commit("", nil, Op{Key: "host/" + a.self.Node})
@@ -627,12 +687,20 @@ func (s *simulation) expireJob() {
 	if !s.lastAgentLeft() || s.removed {
 		return
 	}
-	s.after(2*s.config.LeaseTTL+30*time.Second, func() {
-		if s.lastAgentLeft() {
-			s.removed = true
+	began := s.now
+	s.after(max(2*s.config.LeaseTTL+30*time.Second, s.outlives()), func() {
+		if s.lastAgentLeft() && s.joinedAt <= began {
+			s.removed, s.expired = true, true
 			clear(s.keys)
 		}
 	})
+}
+
+// checkLost checks that the agent is not declared lost that was connected all the time.
+func (a *agent) checkLost() {
+	if !a.disturbed {
+		a.fail("%s is lost, which was connected all the time", a.id)
+	}
 }
 
 // leaseEnds is in what time the lease of an agent ends that renews it no more. answered is when it
@@ -651,13 +719,13 @@ func (a *agent) silence(d time.Duration) {
 	if !a.alive || a.over || a.cut || a.frozen || a.host {
 		return
 	}
-	a.cut = true
+	a.cut, a.disturbed = true, true
 	a.epoch++
 	epoch, ends := a.epoch, a.leaseEnds()
 	a.say("%s is cut off for %v", a.id, d)
 	if a.member {
 		a.after(ends, func() { a.loseSilent(epoch) })
-		a.later(a.answered+a.config.LeaseTTL-a.now, func() { a.loseStore(epoch) })
+		a.later(a.answered+a.storeTimeout()-a.now, func() { a.loseStore(epoch) })
 	}
 	a.after(d, func() {
 		if a.epoch == epoch && a.alive && !a.lost {
@@ -665,7 +733,12 @@ func (a *agent) silence(d time.Duration) {
 			a.kinds[returns] = true
 			a.cut = false
 			a.epoch++
-			a.now2(a.resume)
+			a.now2(a.refused)
+			if a.hosted || !a.member {
+				a.now2(a.resume)
+			} else {
+				a.now2(a.register)
+			}
 		}
 	})
 }
@@ -675,7 +748,7 @@ func (a *agent) loseSilent(epoch int) {
 	switch {
 	case a.epoch != epoch:
 	case a.hosted:
-		a.lostInStore(Loss{Silent: true, After: a.config.PeerTimeout})
+		a.lostInStore(Loss{After: a.config.PeerTimeout})
 	default:
 		a.expire()
 	}
@@ -688,8 +761,20 @@ func (a *agent) loseStore(epoch int) {
 	}
 	a.say("%s takes itself for lost", a.id)
 	a.over, a.lost, a.lead = true, true, nil
-	stop := a.between(0, a.config.LostGrace)
-	a.later(stop, func() { a.running = false })
+	grace := a.grace
+	if a.leased {
+		grace = a.config.LostGrace
+	}
+	a.endTrees(grace, func() {})
+}
+
+// storeTimeout is how long the store may not answer before the agent takes itself for lost. Without
+// restarts its workers run for longer in a store that no agent hosts.
+func (a *agent) storeTimeout() time.Duration {
+	if a.hosted || a.config.Restarts.Max > 0 {
+		return a.config.LeaseTTL
+	}
+	return time.Minute
 }
 
 // resume makes the agent read what it has missed.
@@ -709,14 +794,18 @@ func (a *agent) freeze(d time.Duration) {
 	if !a.alive || a.over || a.cut || a.frozen || a.host {
 		return
 	}
-	a.frozen = true
+	a.frozen, a.disturbed = true, true
 	a.epoch++
 	epoch, ends := a.epoch, a.leaseEnds()
 	a.say("%s is frozen for %v", a.id, d)
 	if a.member {
 		a.after(ends, func() { a.loseSilent(epoch) })
 	}
-	a.after(d, func() { a.proceed() })
+	a.after(d, func() {
+		if a.epoch == epoch {
+			a.proceed()
+		}
+	})
 }
 
 // proceed continues a frozen agent. If that was longer than its lease its workers run until it
@@ -741,7 +830,7 @@ func (a *agent) proceed() {
 		a.resume()
 		return
 	}
-	if a.running {
+	if a.busy() {
 		a.excused = a.now + time.Hour // its agent stops them within 50 ms, and asks the store
 	}
 	a.register()
@@ -775,7 +864,8 @@ func (a *agent) register() {
 		}
 		if !ok {
 			a.say("%s is lost, and knows it", a.id)
-			a.running, a.over, a.lost, a.lead = false, true, true, nil
+			a.over, a.lost, a.lead = true, true, nil
+			a.kill()
 			return
 		}
 		a.say("%s has registered again", a.id)
@@ -794,10 +884,10 @@ func (s *simulation) revokeAll() {
 		return
 	}
 	s.say("all leases are revoked")
-	s.revokedAt = s.now
 	for _, a := range s.agents {
 		if _, there := s.keys[run.Agents().Of(a.id)]; there {
 			s.revoke(a.id)
+			a.revokedAt = s.now
 			a.later(s.between(time.Millisecond, 300*time.Millisecond), a.register)
 		}
 	}
@@ -805,9 +895,9 @@ func (s *simulation) revokeAll() {
 }
 
 func (a *agent) String() string {
-	return fmt.Sprintf("%s: attempt %d, alive %t, over %t, frozen %t, cut %t, member %t, running %t, "+
+	return fmt.Sprintf("%s: attempt %d, alive %t, over %t, frozen %t, cut %t, member %t, busy %t, "+
 		"verdict %v, settled %v, seat %+v, leaving %t", a.id, a.attempt, a.alive, a.over, a.frozen, a.cut,
-		a.member, a.running, a.verdict, a.settled != nil, a.seat, a.leaving)
+		a.member, a.busy(), a.verdict, a.settled != nil, a.seat, a.leaving)
 }
 
 func present(key string) Cond { return Cond{Key: key, Exists: true} }

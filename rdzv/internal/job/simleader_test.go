@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ type leader struct {
 	busy    bool
 	timer   time.Duration
 	watch   watcher
+	stalled bool // its watch is interrupted
 }
 
 // elect makes an agent the leader when all that joined before it are gone.
@@ -57,12 +59,61 @@ func (a *agent) start(own int64, cursor int, snapshot []Change) {
 	a.say("%s leads", a.id)
 	l.watch.wake = func() { l.watch.pending = false; a.now2(l.wake) }
 	a.watchers = append(a.watchers, &l.watch)
-	var writes []Write
-	c := a.config
+	l.write(l.restore(snapshot))
+}
+
+// restore makes the state from what is in the store.
+func (l *leader) restore(snapshot []Change) (writes []Write) {
+	c := l.config
 	c.AllReturnTime = 15 * time.Second
-	c.Revoked = func() bool { return a.revokedAt > 0 && a.now < a.revokedAt+time.Minute }
-	l.state, writes, _ = Restore(a.time(), c, snapshot)
-	l.write(writes)
+	c.Revoked = func() bool { return l.revokedAt > 0 && l.now < l.revokedAt+time.Minute }
+	l.state, writes, _ = Restore(l.time(), c, snapshot)
+	return writes
+}
+
+// interrupt is that the store ends the watch of the leader, which reads all keys again later.
+func (l *leader) interrupt() {
+	if l.stalled || !l.current() {
+		return
+	}
+	l.say("the watch of %s is interrupted", l.id)
+	l.kinds[interrupted] = true
+	l.stalled = true
+	l.later(l.config.ReturnTime+l.latency(), func() {
+		var snapshot []Change
+		cursor := 0
+		l.request(func() bool { cursor, snapshot = len(l.log), l.snapshot(); return true }, func(bool) {
+			if l.stalled = false; !l.current() || l.busy || l.removed {
+				return
+			}
+			before := l.state
+			writes := l.restore(snapshot)
+			l.state.Continue(before)
+			l.cursor, l.timer = cursor, 0
+			l.write(writes)
+		})
+	})
+}
+
+// interruptAtLoss interrupts the watch of a leader that has written that an agent is lost, and has
+// yet to read that.
+func (s *simulation) interruptAtLoss() {
+	w, last := &watcher{}, 0
+	w.wake = func() {
+		w.pending = false
+		for ; last < len(s.log); last++ {
+			for _, c := range s.log[last].changes {
+				if strings.HasPrefix(c.Key, "lost/") && c.Value != nil {
+					for _, a := range s.agents {
+						if a.lead != nil && a.lead.cursor <= last {
+							a.lead.interrupt()
+						}
+					}
+				}
+			}
+		}
+	}
+	s.watchers = append(s.watchers, w)
 }
 
 // current tells whether this is still the leader of its agent.
@@ -88,17 +139,27 @@ func (l *leader) next() {
 		return
 	}
 	w := l.writes[0]
-	l.writes = l.writes[1:]
+	ops := w.Ops
+	if len(ops) > l.opsPerTxn { // the rest follows in transactions of its own
+		l.kinds[parts] = true
+		ops = ops[:l.opsPerTxn]
+		l.writes[0].Ops = w.Ops[l.opsPerTxn:]
+	} else {
+		l.writes = l.writes[1:]
+	}
 	l.busy = true
 	deposed := false
-	l.request(func() bool {
+	l.transact(func() bool {
 		e, there := l.keys[run.Agents().Of(l.id)]
 		if deposed = !l.hosted && (!there || e.create != l.created); deposed {
 			return false
 		}
-		return l.commit("", w.If, w.Ops...)
-	}, func(bool) {
+		return l.commit("", w.If, ops...)
+	}, func(done bool) {
 		l.busy = false
+		if !done && len(ops) < len(w.Ops) {
+			l.writes = l.writes[1:]
+		}
 		if deposed {
 			l.say("%s is deposed", l.id)
 			if l.lead == l {
@@ -112,13 +173,13 @@ func (l *leader) next() {
 }
 
 func (l *leader) wake() {
-	if l.current() && !l.busy && !l.cut {
+	if l.current() && !l.busy && !l.cut && !l.stalled {
 		l.apply()
 	}
 }
 
 func (l *leader) apply() {
-	if l.busy || l.cut {
+	if l.busy || l.cut || l.stalled {
 		return
 	}
 	for l.cursor < len(l.log) {
@@ -193,6 +254,7 @@ func fingerprint(s *State) string {
 	fmt.Fprintf(&b, "attempt %d complete %t world %t verdict %v decided %t over %t failures %d pending %d\n",
 		a.number, a.phase.world != nil, a.phase.world != nil, a.end.verdict, a.end.decided, a.end.over,
 		len(s.next.failures), a.members.pending)
+	fmt.Fprintln(&b, "departing", slices.Sorted(maps.Keys(s.agents.departing)))
 	var lines []string
 	for _, m := range a.members.all {
 		if m.lost && (s.config.elastic() || a.phase.world != nil) && m.seat.Spare {

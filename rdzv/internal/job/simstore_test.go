@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,10 @@ type simulation struct {
 	goneAt    map[string]time.Duration // when agent/ID was deleted, by ID, if it is not there again
 	joinedAt  time.Duration            // when the last of them was put
 	launched  bool
-	revokedAt time.Duration  // when all leases were revoked
+	expired   bool // the lease of the job has
+	revived   bool
+	grace     time.Duration  // of workers that are stopped
+	opsPerTxn int            // of a leader
 	kinds     [numKinds]bool // what has happened
 	ends      map[record.Kind]bool
 	problem   string
@@ -138,7 +142,7 @@ type watcher struct {
 // holds tells whether the conditions of a transaction are true.
 func (s *simulation) holds(conds []Cond) bool {
 	for _, c := range conds {
-		if _, exists := s.keys[c.Key]; exists != c.Exists {
+		if e, exists := s.keys[c.Key]; exists != c.Exists || c.Rev > 0 && e.mod != c.Rev {
 			return false
 		}
 	}
@@ -262,6 +266,9 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 			s.fail("%s says that %s is lost, which lives", key, v.By)
 		}
 	case World:
+		if s.forgotten[attempt] {
+			return // a late request: nobody reads it
+		}
 		if exists {
 			s.fail("%s is written again", key)
 		}
@@ -276,14 +283,31 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 		if !ended {
 			s.fail("%s is written before the verdict", key)
 		}
-	case SeatValue, Started, InitQuery:
+	case SeatValue:
+		if exists && !reflect.DeepEqual(s.keys[key].value, value) {
+			s.fail("%s is written again", key)
+		}
+	case Started, InitQuery:
 		if exists {
 			s.fail("%s is written again", key)
 		}
 	case Loss:
-		id := strings.TrimPrefix(key, "lost/")
-		if _, lives := s.keys[run.Agents().Of(id)]; lives && !s.hosted {
-			s.fail("%s is lost, which lives", id)
+		s.checkLoss(strings.TrimPrefix(key, "lost/"), v)
+	}
+}
+
+// checkLoss checks that a lost agent is gone, and was not connected all the time, except for the
+// revocation of its lease a short time ago.
+func (s *simulation) checkLoss(id string, loss Loss) {
+	if s.hosted {
+		return
+	}
+	if _, lives := s.keys[run.Agents().Of(id)]; lives && !loss.Left {
+		s.fail("%s is lost, which lives", id)
+	}
+	for _, a := range s.agents {
+		if a.id == id && !a.disturbed && !a.over && s.now < s.goneAt[id]+s.config.ReturnTime {
+			s.fail("%s is lost %v after its lease was revoked", id, s.now-s.goneAt[id])
 		}
 	}
 }
@@ -381,7 +405,7 @@ func (s *simulation) checkRange(op Op) {
 	if _, err := fmt.Sscanf(op.Key, "%d/", &n); err != nil || strings.Contains(op.Key, "/seat/") {
 		return
 	}
-	if _, agreed := s.keys[run.Attempt(n+1).World()]; !agreed {
+	if _, agreed := s.keys[run.Attempt(n+1).World()]; !agreed && !s.forgotten[fmt.Sprint(n)] {
 		s.fail("attempt %d is removed although there is no world of the next one", n)
 	}
 	s.forgotten[fmt.Sprint(n)] = true

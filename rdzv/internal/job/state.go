@@ -77,6 +77,7 @@ func (s *State) absorb(t *turn, c Change) {
 			t.warn(warning)
 		}
 	case keys.Latest:
+		s.next.latestRev = c.Rev
 		if v, err := read[Latest](c.Value); err == nil && v.Attempt > s.attempt.number {
 			s.attempt = s.next.begin(t, s.attempt, v)
 		}
@@ -95,22 +96,26 @@ func (s *State) absorbOfAttempt(t *turn, n int, key string, c Change) {
 	s.attempt.absorb(t, key, c)
 }
 
-// lose notes that an agent is lost. Its member or outcome may be in the store and not yet read
-// here.
+// lose notes that an agent is lost, or has left. Its member or outcome may be in the store and not
+// yet read here.
 func (s *State) lose(t *turn, id string, loss Loss) {
-	if s.agents.gone[id] {
-		return
-	}
 	since, a := t.now.Add(-loss.Ago), s.attempt
 	if m := s.agents.isMissing(id); m != nil {
 		since = m.since
+	}
+	if s.agents.departing[id] != nil {
+		s.overlap.await(since, loss, s.agents.departing[id].Host, &s.config)
+		s.agents.hasDeparted(id)
+	}
+	if s.agents.gone[id] {
+		return
 	}
 	m := a.members.byID[id]
 	if m != nil {
 		m.silent = loss.After
 		gathers := !a.phase.complete && m.here
 		if !m.lost && !m.seat.Spare && !gathers { // it may run workers
-			s.overlap.await(since, loss.Silent, &s.config)
+			s.overlap.await(since, loss, m.Host, &s.config)
 		}
 	}
 	a.remove(id, cmp.Or(m.known(), loss.Agent))
@@ -121,6 +126,7 @@ func (s *State) lose(t *turn, id string, loss Loss) {
 func (s *State) follow(t *turn) {
 	a := s.attempt
 	s.applied = t.now
+	s.agents.followDeparting(t.now, &s.config)
 	s.agents.declareLost(t, a.isSpare)
 	if !a.end.decided {
 		a.gather.admitLate(t, a.keys, s.isLast())
@@ -143,6 +149,7 @@ func (s *State) follow(t *turn) {
 		a.previous.forget(t, a.number-1, &s.config)
 	}
 	a.gather.report(t)
+	a.gather.reportDelay(t, a.number, &s.overlap)
 }
 
 // isLast tells whether no attempt follows the present one.

@@ -1,6 +1,8 @@
 package job
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -20,6 +22,33 @@ func (g *gathering) report(t *turn) {
 	}
 	if g.waited == 0 {
 		g.waited = g.config.NextWaiting(0)
+	}
+}
+
+// briefDelay is not worth a message.
+const briefDelay = 2 * time.Second
+
+// reportDelay tells once that the workers of an attempt are not started, although all agents are
+// here, because processes of the attempt before may run.
+func (g *gathering) reportDelay(t *turn, attempt int, clear *overlap) {
+	if !g.open() || !g.phase.later || !g.allHere() {
+		g.allSince = time.Time{}
+		return
+	}
+	if g.allSince.IsZero() {
+		g.allSince = t.now
+	}
+	wait, passed := clear.clearAt.Sub(t.now), t.now.Sub(g.allSince)
+	switch departing := slices.Collect(maps.Values(g.agents.departing)); {
+	case g.toldDelay:
+	case wait > briefDelay:
+		g.toldDelay = true
+		t.warn(fmt.Errorf("attempt %d starts in %v: processes of the lost agent on %s may run until then",
+			attempt, wait.Round(time.Second), cmp.Or(clear.host, "another node")))
+	case len(departing) > 0 && passed >= briefDelay:
+		g.toldDelay = true
+		t.warn(fmt.Errorf("attempt %d starts when the processes on %s, which leaves the job, have ended",
+			attempt, departing[0].Host))
 	}
 }
 

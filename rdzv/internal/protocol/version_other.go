@@ -3,4 +3,4 @@
 package protocol
 
 // Version of a binary for tests of what agents of different versions say.
-const Version = 4
+const Version = 5

@@ -201,13 +201,17 @@ type Stranger struct {
 	PID  int    `json:"pid"`
 }
 
-// Loss is the value of lost/ID: why the agent is lost. It is put together with the deletion of
-// agent/ID or, if that was the end of a lease, when the leader decides.
+// Loss is the value of lost/ID: why the agent is gone for good, and what is known of its processes.
+// It is put together with the deletion of agent/ID or, if that was the end of a lease, when the
+// leader decides. If neither Ended nor After is set, nothing is known: its connection was reset, or
+// its lease has ended, which a cluster may have revoked early.
 type Loss struct {
-	// Silent says that it was not heard for some time, After: its workers may run until it finds
-	// that it is lost. Otherwise its connection has broken.
-	Silent bool          `json:"silent,omitempty"`
-	After  time.Duration `json:"after,omitempty"`
+	// Ended says that it is proved that none of its processes runs.
+	Ended bool `json:"ended,omitempty"`
+	// Left says that it has left by itself.
+	Left bool `json:"left,omitempty"`
+	// After is for how long it was not heard, if that is why it is lost; otherwise 0.
+	After time.Duration `json:"after,omitempty"`
 	// Ago is how long before this was written agent/ID was deleted.
 	Ago time.Duration `json:"ago,omitempty"`
 	// Agent identifies it to a leader that has not read its member; nil if that is not known.

@@ -10,6 +10,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -176,21 +177,46 @@ func (r *Registration) renewed(until time.Duration) {
 	}
 }
 
-// Leave ends the registration. Without a goodbye the others consider this agent lost at once. If
-// the run is over, because all agents have settled, the last one removes it.
-func (r *Registration) Leave(goodbye, over bool) {
+// Hold returns a duplicate of the socket of the connection to a store that another agent hosts, see
+// [presence.Stream.Hold]. It is nil in other stores.
+func (r *Registration) Hold() (*os.File, error) {
+	if r.stream == nil {
+		return nil, nil
+	}
+	return r.stream.Hold()
+}
+
+// Parting is what an agent says when it leaves.
+type Parting int
+
+const (
+	// Nothing makes the others consider this agent lost at once.
+	Nothing Parting = iota
+	// Empty makes them consider it lost, but none of its processes runs.
+	Empty
+	// Goodbye says that it has left, and that none of its processes runs.
+	Goodbye
+	// Over is Goodbye when all agents have settled and form no other attempt: the last one removes
+	// the run.
+	Over
+)
+
+// Leave ends the registration.
+func (r *Registration) Leave(p Parting) {
 	r.cancel()
 	r.keeping.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	switch {
-	case r.stream != nil && goodbye:
+	case r.stream != nil && p >= Goodbye:
 		r.stream.Leave(ctx)
+	case r.stream != nil && p == Empty:
+		r.stream.LeaveEmpty(ctx)
 	case r.stream != nil:
 		r.stream.Abandon()
 	case r.lease != nil:
-		if goodbye {
-			r.Run.leave(ctx, over)
+		if p != Nothing {
+			r.Run.leave(ctx, p)
 		}
 		_, _ = r.Store.Client.Revoke(ctx, r.lease.id) // otherwise it expires
 	}

@@ -192,19 +192,26 @@ func (r *Run) keepJobLease(ctx context.Context, storeTimeout time.Duration) erro
 	return fmt.Errorf("cannot keep job %q: %v", r.job, err)
 }
 
-// leave removes this agent's key and, if it was the last agent of a run that is over, those of the
-// run. One that is not over may have other agents, although it seems to have none: if the store has
-// revoked their leases they are about to register again, see return.go.
-func (r *Run) leave(ctx context.Context, over bool) {
+// leave removes this agent's key, and says why: the others cannot tell that from the end of its
+// lease. If it was the last agent of a run that is over it removes the keys of that. One that is
+// not over may have other agents, although it seems to have none: if the store has revoked their
+// leases they are about to register again, see return.go.
+func (r *Run) leave(ctx context.Context, p Parting) {
 	if !r.member {
 		return
 	}
-	agents := r.Keys.Agents()
-	answer, err := kv.Commit(ctx, r.store.Client, nil, []clientv3.Op{
+	agents, why := r.Keys.Agents(), record.Loss{Ended: p == Empty, Left: p >= Goodbye}
+	ops := []clientv3.Op{
+		clientv3.OpGet(string(agents), clientv3.WithPrefix(), clientv3.WithCountOnly()), // with itself
 		clientv3.OpDelete(agents.Of(r.self.ID)),
-		clientv3.OpGet(string(agents), clientv3.WithPrefix(), clientv3.WithCountOnly()),
-	}, nil)
-	if err == nil && over && answer.Responses[1].GetResponseRange().Count == 0 {
+	}
+	put := clientv3.OpPut(r.Keys.Lost().Of(r.self.ID), record.Encode(why),
+		clientv3.WithLease(r.JobLease))
+	answer, err := kv.Commit(ctx, r.store.Client, nil, append(ops, put), nil)
+	if kv.Full(err) {
+		answer, err = kv.Commit(ctx, r.store.Client, nil, ops, nil)
+	}
+	if err == nil && p == Over && answer.Responses[0].GetResponseRange().Count <= 1 {
 		r.remove(ctx)
 	}
 }

@@ -15,8 +15,8 @@ import (
 // A run without agents may still have workers: agents that are disconnected end them only when the
 // store has not answered for some time. Therefore another run of the same name begins when all
 // agents have settled, or when that time has passed, which is part of the key run. It counts from
-// when this agent first sees none of the run: the lease of an agent that was disconnected ends later
-// than the store has answered it the last time.
+// when this agent first sees none of the run: the lease of an agent that was disconnected ends
+// later than the store has answered it the last time.
 
 // leasedMargin is how much longer than their lease and its grace workers may take to die.
 const leasedMargin = time.Second

@@ -65,8 +65,8 @@ func (w *watch) lookAt(p *watched) {
 	}
 }
 
-// endStopped kills the agent if it is stopped, and may not be: the holder, which looks at it, is about
-// to end.
+// endStopped kills the agent if it is stopped, and may not be: the holder, which looks at it, is
+// about to end.
 //
 //go:nosplit
 //go:norace

@@ -20,13 +20,13 @@ import (
 // knows neither whether its certificate was accepted (a TLS 1.3 client learns that only from the
 // first data) nor whether the agent hosts the store.
 //
-//	rdzv3 ok ADDR:PORT,ADDR:PORT   the store's protocol follows; it listens on these addresses
-//	rdzv3 moved ADDR:PORT          the store is at this address
-//	rdzv3 full                     the job of this store has all its agents
-//	rdzv3 version                  the client has another version of the protocol
+//	rdzv4 ok ADDR:PORT,ADDR:PORT   the store's protocol follows; it listens on these addresses
+//	rdzv4 moved ADDR:PORT          the store is at this address
+//	rdzv4 full                     the job of this store has all its agents
+//	rdzv4 version                  the client has another version of the protocol
 //
-// Without a key, the client first sends "rdzv3 hello PUBLIC HOST ID", and the agent that listens
-// answers "rdzv3 here INSTANCE", "rdzv3 version", or "rdzv3 other" to a client of a different job.
+// Without a key, the client first sends "rdzv4 hello PUBLIC HOST ID", and the agent that listens
+// answers "rdzv4 here INSTANCE", "rdzv4 version", or "rdzv4 other" to a client of a different job.
 // The first word has the version of the sender, see package protocol.
 
 // maxLine is the maximum length of a line in bytes, including the newline. It is enough for

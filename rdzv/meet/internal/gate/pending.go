@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"io"
 	"net"
 	"net/netip"
 	"slices"
@@ -49,6 +50,7 @@ type incoming struct {
 	id      string // that it gives itself, see NewDialer; verified after the handshake
 	version int    // of the client's protocol; verified after the handshake
 	closed  atomic.Bool
+	atEnd   atomic.Bool // Read has returned end of file
 }
 
 func (s *incoming) Close() error {
@@ -58,12 +60,20 @@ func (s *incoming) Close() error {
 
 func (s *incoming) Read(b []byte) (int, error) {
 	if len(s.hello) == 0 {
-		return s.Conn.Read(b)
+		n, err := s.Conn.Read(b)
+		if err == io.EOF {
+			s.atEnd.Store(true)
+		}
+		return n, err
 	}
 	n := copy(b, s.hello)
 	s.hello = s.hello[n:]
 	return n, nil
 }
+
+// AtEnd tells whether the other side has closed the connection, and not only that of TLS: package
+// presence asks.
+func (s *incoming) AtEnd() bool { return s.atEnd.Load() }
 
 func newPending() *pending {
 	p := &pending{
