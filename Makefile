@@ -11,6 +11,7 @@
 # make kubernetes examples/kubernetes and other jobs on a Kubernetes cluster that it builds and starts
 # make simulate   100,000 random schedules of the leader's decisions, what they cover, and faults that
 #                 they must find
+# make mutants    a table of the seeded faults in dev/mutants, and whether the tests find them
 # make kill-matrix  SIGKILL to each kind of process: a table of times and exit codes
 # make hangs      PyTorch jobs that hang in many ways: what is said of each, and after what time
 # make kills      SIGKILL to processes of trees at random moments: what is left. KILLS=10000: how many
@@ -46,7 +47,7 @@ SHELL := /bin/bash
 build: bin/rdzv
 .PHONY: build bin/rdzv install uninstall demo check test unit integration matrix lint govulncheck fuzz cover \
 	kills attack bench scale soak docs figures recording chaos faults kubernetes kill-matrix hangs \
-	simulate \
+	simulate mutants \
 	test-fresh gpu release test-release clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
@@ -155,6 +156,14 @@ LIMIT ?= 40m
 matrix:
 	@scripts/install-missing test
 	@$(MAKE) --no-print-directory integration ALL=-all LIMIT=3h
+
+# MUTANTS='^01|job': only these. FIND=1: which tests of the mutated package, and of those that import
+# it, find each.
+mutants:
+	@scripts/need-go
+	@mkdir -p bin
+	@go build -C tools -o "$(CURDIR)/bin/mutants" ./mutants
+	@bin/mutants -root "$(CURDIR)" -run '$(MUTANTS)' $(if $(FIND),-find)
 
 SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/testbed/hosts integration/testbed/slurm bench/*.sh \
 	$(addprefix tools/kubernetes/,build cluster images) examples/*/*.sh \
