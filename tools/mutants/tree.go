@@ -85,7 +85,7 @@ func (t *tree) try(m mutant) (result string, took time.Duration, err error) {
 	}
 	defer func() { err = errors.Join(err, t.apply(m, "--reverse")) }()
 	if m.test.name == "" {
-		_, err := output(t.dir, "go", "build", "./"+filepath.Dir(m.file))
+		_, err := output(t.dir, "go", "build", "-o", os.DevNull, "./"+filepath.Dir(m.file))
 		return "not found", 0, err
 	}
 	failed, took, err := t.run(m.test, limit)
