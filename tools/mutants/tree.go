@@ -18,9 +18,11 @@ import (
 // tree is a copy of the sources, also of what has not been committed. Packages are compiled with
 // -trimpath, so that the cache has those that a mutant does not change.
 type tree struct {
-	dir    string
-	binary string        // the compiled tests
-	passed map[test]bool // without a mutant
+	dir     string
+	mutated string        // the compiled tests of a package with a mutant
+	clean   string        // the same without one, of package
+	pkg     string        // "" if there is none yet
+	passed  map[test]bool // without a mutant
 }
 
 func copyTree(root string) (*tree, error) {
@@ -32,8 +34,8 @@ func copyTree(root string) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tree{dir: filepath.Join(dir, "rdzv"), binary: filepath.Join(dir, "tests"),
-		passed: map[test]bool{}}
+	t := &tree{dir: filepath.Join(dir, "rdzv"), mutated: filepath.Join(dir, "mutated"),
+		clean: filepath.Join(dir, "clean"), passed: map[test]bool{}}
 	for name := range strings.SplitSeq(strings.TrimSuffix(list, "\x00"), "\x00") {
 		err := copyFile(filepath.Join(root, name), filepath.Join(t.dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has been removed, but not committed
@@ -70,15 +72,8 @@ func (t *tree) remove() error { return os.RemoveAll(filepath.Dir(t.dir)) }
 // try runs the test of a mutant with it, and before once without any. The time is that of the test
 // with the mutant, without its compilation.
 func (t *tree) try(m mutant) (result string, took time.Duration, err error) {
-	if m.test.name != "" && !t.passed[m.test] {
-		failed, _, err := t.run(m.test, limit)
-		if err == nil && len(failed) > 0 {
-			err = fmt.Errorf("%v fails without the mutant", m.test)
-		}
-		if err != nil {
-			return "", 0, err
-		}
-		t.passed[m.test] = true
+	if err := t.check(m.test); err != nil {
+		return "", 0, err
 	}
 	if err := t.apply(m); err != nil {
 		return "", 0, err
@@ -88,11 +83,34 @@ func (t *tree) try(m mutant) (result string, took time.Duration, err error) {
 		_, err := output(t.dir, "go", "build", "-o", os.DevNull, "./"+filepath.Dir(m.file))
 		return "not found", 0, err
 	}
-	failed, took, err := t.run(m.test, limit)
+	if err := t.compile(m.test.pkg, t.mutated); err != nil {
+		return "", 0, err
+	}
+	failed, took, err := t.run(t.mutated, m.test, limit)
 	if errors.Is(err, context.DeadlineExceeded) || err == nil && len(failed) == 0 {
 		return "NOT FOUND", took, nil
 	}
 	return "found", took, err
+}
+
+// check runs a test without a mutant, which it must pass.
+func (t *tree) check(one test) error {
+	if one.name == "" || t.passed[one] {
+		return nil
+	}
+	if t.pkg != one.pkg {
+		t.pkg = ""
+		if err := t.compile(one.pkg, t.clean); err != nil {
+			return err
+		}
+		t.pkg = one.pkg
+	}
+	failed, _, err := t.run(t.clean, one, limit)
+	if err == nil && len(failed) > 0 {
+		err = fmt.Errorf("%v fails without the mutant", one)
+	}
+	t.passed[one] = err == nil
+	return err
 }
 
 func (t *tree) apply(m mutant, options ...string) error {
@@ -111,7 +129,10 @@ func (t *tree) find(m mutant, within time.Duration) (failed []string, err error)
 	}
 	defer func() { err = errors.Join(err, t.apply(m, "--reverse")) }()
 	for _, pkg := range packages {
-		names, took, err := t.run(test{pkg: pkg}, within)
+		if err := t.compile(pkg, t.mutated); err != nil {
+			return nil, err
+		}
+		names, took, err := t.run(t.mutated, test{pkg: pkg}, within)
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return nil, err
 		}
@@ -154,14 +175,21 @@ func (t *tree) users(m mutant) (packages []string, err error) {
 
 var failure = regexp.MustCompile(`--- FAIL: (\S+)`)
 
-// run compiles the tests of a package and runs one, or all if it has no name, until one has failed. It
-// returns the names of those that fail.
-func (t *tree) run(one test, within time.Duration) (failed []string, took time.Duration, err error) {
-	_ = os.Remove(t.binary)
-	if _, err := output(t.dir, "go", "test", "-c", "-vet=off", "-o", t.binary, one.pkg); err != nil {
-		return nil, 0, err
+// compile makes a program of the tests of a package; none if it has no tests.
+func (t *tree) compile(pkg, binary string) error {
+	if err := os.Remove(binary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	if _, err := os.Stat(t.binary); err != nil {
+	_, err := output(t.dir, "go", "test", "-c", "-vet=off", "-o", binary, pkg)
+	return err
+}
+
+// run runs a test, or all of the package if it has no name, until one has failed. It returns the names
+// of those that fail.
+func (t *tree) run(binary string, one test, within time.Duration) (
+	failed []string, took time.Duration, err error,
+) {
+	if _, err := os.Stat(binary); err != nil && one.name == "" {
 		return nil, 0, nil // it has no tests
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
@@ -170,7 +198,7 @@ func (t *tree) run(one test, within time.Duration) (failed []string, took time.D
 	if one.name != "" {
 		pattern = "^" + strings.ReplaceAll(one.name, "/", "$/^") + "$"
 	}
-	c := exec.CommandContext(ctx, t.binary, "-test.run", pattern, "-test.v", "-test.failfast")
+	c := exec.CommandContext(ctx, binary, "-test.run", pattern, "-test.v", "-test.failfast")
 	c.Dir, c.WaitDelay = filepath.Join(t.dir, one.pkg), time.Second
 	begin := time.Now()
 	text, err := c.CombinedOutput()

@@ -71,3 +71,17 @@ func TestDeadlineWithoutMembers(t *testing.T) {
 		t.Errorf("deadline %v, want that of the member", at)
 	}
 }
+
+// An agent that finds no vacant seat waits no longer than its join timeout.
+func TestUnseatedAgentWaits(t *testing.T) {
+	s := newState(base, Config{Tasks: 1, Replaceable: true})
+	s.attempt.phase.later = true
+	m := joinedAgent(5)
+	m.JoinWithin = time.Minute
+	if s.Apply(base, puts(m, 1)...); len(s.attempt.members.unseated) != 1 {
+		t.Fatalf("%d agents without a place", len(s.attempt.members.unseated))
+	}
+	if at := s.Wake(); !at.Equal(base.Add(time.Minute)) {
+		t.Errorf("wakes at %v, want after a minute", at)
+	}
+}

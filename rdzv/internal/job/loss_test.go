@@ -1,6 +1,11 @@
 package job
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"rdzv/rdzv/internal/record"
+)
 
 // Another attempt follows only if others may take the place of those that are lost, and all others
 // have settled.
@@ -30,6 +35,29 @@ func TestWhetherAnAttemptFollows(t *testing.T) {
 			phase: &phase{complete: true, world: &World{}}}
 		if got := l.mayFollow(); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// Two attempts that fail with the same message have no third, so only what the worker itself has
+// written about its failure is one.
+func TestMessageOfAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdict Verdict
+		lost    string
+		want    string
+	}{
+		"exception":        {Verdict{Text: "no data"}, "", "no data"},
+		"signal":           {Verdict{Text: "no data", Signal: 11}, "", ""},
+		"last line":        {Verdict{Text: "epoch 0", LastLine: true}, "", ""},
+		"consequence":      {Verdict{Text: "closed", ReportDelay: 1}, "", ""},
+		"an agent is lost": {Verdict{Text: "no data"}, "agent-1", ""},
+	} {
+		c.verdict.Kind = record.Failed
+		a := attempt{members: *in(c.lost, joinedAgent(0), joinedAgent(1))}
+		a.end.verdict, a.end.verdictAt = &c.verdict, base.Add(time.Minute)
+		if f := a.failure(); f.Message != c.want {
+			t.Errorf("%s: message %q, want %q", name, f.Message, c.want)
 		}
 	}
 }
