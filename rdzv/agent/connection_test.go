@@ -55,3 +55,21 @@ func TestScontrol(t *testing.T) {
 		t.Errorf("scontrol printed %q, %v; want %q", out, err, want)
 	}
 }
+
+// The store leaves MASTER_PORT to the program. If tasks of this node are missing, how many there are
+// may be the number of all tasks of the job, which does not show that the job is on this node alone.
+func TestMeetConfig(t *testing.T) {
+	for _, missing := range []bool{false, true} {
+		l := &Local{Config: Config{MasterPort: 29650, TasksMissing: missing}}
+		l.Placement.LocalSize, l.Placement.Nodes = 4, 1
+		c := (&connection{local: l, events: &reporter{}}).meetConfig()
+		if c.MasterPort != 29650 {
+			t.Errorf("MASTER_PORT is %d", c.MasterPort)
+		}
+		known := c.LocalSize == 4 && c.Nodes == 1
+		unknown := c.LocalSize == envmap.Unknown && c.Nodes == envmap.Unknown
+		if known == missing || unknown != missing {
+			t.Errorf("tasks are missing: %t, but %d tasks on this of %d nodes", missing, c.LocalSize, c.Nodes)
+		}
+	}
+}

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -233,5 +235,35 @@ func TestStartFails(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("files left: %v, %v", left, err)
+	}
+}
+
+// A connection may have 100 streams at a time, each with headers of 16 KiB, so that a member of the
+// job cannot use the memory of the agent that hosts its store. A server says so in its first frame.
+func TestLimitsOfConnections(t *testing.T) {
+	s := start(t, t.TempDir())
+	defer stop(t, s)
+	conn, err := net.Dial("tcp", serve(t, s))
+	must(t, err)
+	defer conn.Close()
+	deadline, _ := within(t).Deadline()
+	must(t, conn.SetDeadline(deadline))
+	// The preface of HTTP/2 (RFC 9113) and an empty frame SETTINGS.
+	_, err = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+	must(t, err)
+	head := make([]byte, 9)
+	_, err = io.ReadFull(conn, head)
+	must(t, err)
+	body := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+	_, err = io.ReadFull(conn, body)
+	must(t, err)
+	settings := map[uint16]uint32{}
+	for ; len(body) >= 6; body = body[6:] {
+		settings[binary.BigEndian.Uint16(body)] = binary.BigEndian.Uint32(body[2:])
+	}
+	const settingsFrame, maxConcurrentStreams, maxHeaderListSize = 4, 3, 6
+	if head[3] != settingsFrame || settings[maxConcurrentStreams] != 100 ||
+		settings[maxHeaderListSize] != 16<<10 {
+		t.Errorf("frame %d with settings %v", head[3], settings)
 	}
 }

@@ -61,3 +61,25 @@ func TestMessageOfAttempt(t *testing.T) {
 		}
 	}
 }
+
+// In a later attempt the loss of an agent ends the job at once if no other one may take its place,
+// and is waited for otherwise.
+func TestLossBetweenAttempts(t *testing.T) {
+	for name, c := range map[string]struct {
+		config Config
+		ends   bool
+	}{
+		"no other agent": {Config{Tasks: 2}, true},
+		"replaceable":    {Config{Tasks: 2, Replaceable: true}, false},
+	} {
+		s := newState(base, c.config)
+		s.attempt.phase.later = true
+		for _, m := range in("", joinedAgent(0), joinedAgent(1)).all {
+			s.attempt.members.add(m)
+		}
+		s.lose(&turn{now: base}, "agent-1", Loss{})
+		if ends := len(s.attempt.end.wanted) > 0; ends != c.ends {
+			t.Errorf("%s: a verdict: %t, want %t", name, ends, c.ends)
+		}
+	}
+}

@@ -300,3 +300,36 @@ func TestSilenceOfStoppedProcess(t *testing.T) {
 		}
 	}
 }
+
+// The first time another stream is opened, and then one to each member, however long none answers.
+func TestAskAgain(t *testing.T) {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, Logger: zap.NewNop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	r := &renewer{client: client, ttl: ttl, answers: make(chan answer)}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer r.asking.Wait()
+	defer cancel()
+	for tries := 1; tries <= 8; tries++ {
+		before := map[*stream]bool{}
+		for _, s := range r.streams {
+			before[s] = true
+		}
+		if wait := r.askAgain(ctx, ttl, tries); wait <= 0 || wait > ttl {
+			t.Errorf("try %d: the next one is after %v", tries, wait)
+		}
+		opened := 0
+		for _, s := range r.streams {
+			if !before[s] {
+				opened++
+			}
+		}
+		if want := min(3, 2*tries-1); opened != want {
+			t.Errorf("try %d has opened %d streams, want %d", tries, opened, want)
+		}
+	}
+}

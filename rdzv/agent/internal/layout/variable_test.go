@@ -38,3 +38,19 @@ func TestNodeRangeOfTasks(t *testing.T) {
 		}
 	}
 }
+
+// Under srun spares are possible with several tasks on each node, if these share an agent.
+func TestSparesOfTasks(t *testing.T) {
+	for sharing, want := range map[int]string{
+		2: "", 1: "srun has started 2 tasks on this node, and they do not share an agent",
+	} {
+		l := Layout{
+			Given: Given{Spares: 1}, Tasks: sharing,
+			Placement: envmap.Placement{Launcher: envmap.Slurm, Size: 6, Nodes: 3, LocalSize: 2},
+		}
+		err := l.Count()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%d of 2 tasks share an agent: %v, want %q", sharing, err, want)
+		}
+	}
+}
