@@ -2,6 +2,7 @@ package wrap
 
 import (
 	"fmt"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -59,5 +60,16 @@ func TestPairing(t *testing.T) {
 				t.Errorf("events %s, want %s", got, row.want)
 			}
 		})
+	}
+}
+
+// A run without job control does not get its signals when another run of the process does.
+func TestJobControlOfOneRun(t *testing.T) {
+	with := &run{tree: &Tree{JobControl: true}, stops: make(chan os.Signal, 1)}
+	without := &run{tree: &Tree{}, stops: make(chan os.Signal, 1)}
+	s := &Source{runs: map[*run]bool{with: true, without: true}}
+	s.takeStop(syscall.SIGTSTP)
+	if len(with.stops) != 1 || len(without.stops) != 0 {
+		t.Errorf("%d and %d signals, want one and none", len(with.stops), len(without.stops))
 	}
 }

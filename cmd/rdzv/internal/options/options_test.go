@@ -117,3 +117,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// How often a job may be restarted follows from its spares, or from its least number of nodes, unless
+// that is given.
+func TestMostRestarts(t *testing.T) {
+	for args, want := range map[string]int{
+		"": 0, "--spares 2": 2, "--spares 2 --max-restarts 5": 5,
+		"--nodes 2:5": 3, "--nodes 2:5 --max-restarts 1": 1,
+	} {
+		o, _, _, err := readOptions(nil, strings.Fields(args)...)
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+		} else if got := o.settings(nil).Restarts.Max; got != want {
+			t.Errorf("%s: %d restarts, want %d", args, got, want)
+		}
+	}
+}
