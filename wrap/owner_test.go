@@ -119,6 +119,11 @@ func TestSharedLease(t *testing.T) {
 	want("revoked", until, true, true)
 	l.Renew(until + time.Hour)
 	want("final", until, true, false)
+	late, cancelLate := l.Changes()
+	defer cancelLate()
+	if len(late) != 1 {
+		t.Error("who asks later is not told of the revocation")
+	}
 	var unlimited Lease
 	changes, cancel = unlimited.Changes()
 	defer cancel()

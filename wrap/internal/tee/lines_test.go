@@ -129,3 +129,19 @@ func TestLinesKeepBytes(t *testing.T) {
 		}
 	}
 }
+
+// What counts as shown is what is of the stream: neither the tags nor the end that is added to its
+// last line.
+func TestShownBytes(t *testing.T) {
+	for _, tag := range []string{"", "[3] "} {
+		for _, text := range []string{"one\ntwo\n", "one\ntwo"} {
+			l := lines{tag: tag, hold: true, max: pipeBuf}
+			if errno := l.write(&writes{}, []byte(text), true); errno != 0 {
+				t.Fatal(errno)
+			}
+			if l.shown != int64(len(text)) {
+				t.Errorf("tag %q: %d bytes of %q are shown", tag, l.shown, text)
+			}
+		}
+	}
+}
