@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"syscall"
 	"testing"
 	"time"
@@ -33,5 +34,27 @@ func TestSignalsThatEndTheJob(t *testing.T) {
 		if got := isForAll(wrap.Event{Signal: test.signal, At: now}, other); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
+	}
+}
+
+// observedContext calls a function when somebody waits for its end.
+type observedContext struct {
+	context.Context
+	waited func()
+}
+
+func (c observedContext) Done() <-chan struct{} {
+	c.waited()
+	return c.Context.Done()
+}
+
+// While an agent waits as a spare, the loss of one of its tasks does not end the job.
+func TestSpareIsKnownWhileItWaits(t *testing.T) {
+	m, in := &membership{reported: make(chan struct{})}, &interrupts{}
+	close(m.reported)
+	spare := false
+	in.interrupted = observedContext{t.Context(), func() { spare = in.spare.Load() }}
+	if waitAsSpare(m, in); !spare || in.spare.Load() {
+		t.Errorf("it is a spare while it waits: %t, afterwards: %t", spare, in.spare.Load())
 	}
 }
