@@ -196,3 +196,23 @@ func TestProcsPerNode(t *testing.T) {
 		}
 	}
 }
+
+// One worker of each node notes that there are too few devices.
+func TestOneWorkerNotesSharedDevices(t *testing.T) {
+	noted := 0
+	for rank := range 4 {
+		id := Identity{
+			Rank: rank, WorldSize: 4, LocalRank: rank, LocalWorldSize: 4, NodeRank: 0, Nodes: 1,
+			MasterAddr: "127.0.0.1", MasterPort: 29500, RunID: "run",
+			Visible: VisibleDevices(Env{"CUDA_VISIBLE_DEVICES": "0,1"}, nil),
+		}
+		_, notes, err := Torch(nil, id, TorchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		noted += len(notes)
+	}
+	if noted != 1 {
+		t.Errorf("%d notes of 4 workers, want one", noted)
+	}
+}
