@@ -86,3 +86,19 @@ func TestCheckSpace(t *testing.T) {
 		t.Errorf("checkSpace of a missing directory: %v, want nil", err)
 	}
 }
+
+// A store has the space for its database from its start, so that a disk that others fill later does
+// not end a job.
+func TestSpaceIsAllocated(t *testing.T) {
+	parent := t.TempDir()
+	defer stop(t, start(t, parent))
+	files, err := filepath.Glob(filepath.Join(parent, "*", "member", "snap", "db"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the databases %v, %v", files, err)
+	}
+	var info syscall.Stat_t
+	must(t, syscall.Stat(files[0], &info))
+	if got := info.Blocks * 512; got < databaseSpace {
+		t.Errorf("the database has %d bytes, want %d", got, databaseSpace)
+	}
+}
