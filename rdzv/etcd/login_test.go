@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -78,6 +79,30 @@ func testLogins(t *testing.T, tokens string) {
 		t.Error("a watch without permission succeeds")
 	}
 	put(t, client, "/rdzv/first", "3")
+}
+
+// Calls that need a token at the same time share one login, or two if the first takes long.
+func TestCallsShareALogin(t *testing.T) {
+	url := serve(t, "http", func(c *embed.Config) { c.AuthToken = "simple" })
+	if err := etcdtest.AddUsers(within(t), url); err != nil {
+		t.Fatal(err)
+	}
+	client := connect(t, etcd.Cluster{URLs: []string{url}, User: "alice", Password: "secret"})
+	put(t, client, "/rdzv/key", "1")
+	refuseTokens(t, url)
+	before := logins(t, url)
+	var calls sync.WaitGroup
+	for range 16 {
+		calls.Go(func() {
+			if _, err := client.Put(within(t), "/rdzv/key", "2"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	if n := logins(t, url) - before; n < 1 || n > 2 {
+		t.Errorf("%d logins of 16 calls, want 1 or 2", n)
+	}
 }
 
 // refuseTokens makes an etcd refuse the tokens of all logins of alice so far.
