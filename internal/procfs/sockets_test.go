@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path"
 	"slices"
 	"syscall"
 	"testing"
@@ -63,5 +64,26 @@ func TestSocketsOfThisProcess(t *testing.T) {
 	got, err := Sockets(System, os.Getpid())
 	if err != nil || !slices.Contains(got, want) {
 		t.Errorf("Sockets = %v, %v, want %v among them", got, err, want)
+	}
+}
+
+// locked is a file system without permission to look into the directories "fd".
+type locked struct{ fstest.MapFS }
+
+func (l locked) Open(name string) (fs.File, error) {
+	if path.Base(name) == "fd" {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return l.MapFS.Open(name)
+}
+
+// The kernel lets nobody look at the files of a process that is ending: it has no sockets any more.
+func TestSocketsOfEndedProcess(t *testing.T) {
+	for memory, ended := range map[string]bool{"0 0 0 0 0 0 0\n": true, "512 80 70 1 0 90 0\n": false} {
+		proc := locked{fstest.MapFS{"71/statm": {Data: []byte(memory)}}}
+		sockets, err := Sockets(proc, 71)
+		if len(sockets) > 0 || errors.Is(err, fs.ErrPermission) == ended || ended && err != nil {
+			t.Errorf("memory %q: %v, %v", memory, sockets, err)
+		}
 	}
 }

@@ -88,6 +88,7 @@ func TestThread(t *testing.T) {
 		"S 232 0x9 0x1 0x3":    {Does: "waiting for events on torch's store in rank 0 (epoll_wait)"},
 		"S 7 0x400000 0x1 0x3": {Does: "waiting for events (poll)"},
 		"S 998 0x4 0x1 0x3":    {Does: "waiting (system call 998)"},
+		"D 58 0x0 0x2 0x3":     {Does: "starting a process (vfork), uninterruptible"},
 		"D -1 0x7ffc 0x7ffd":   {Does: "waiting for memory, uninterruptible"},
 		"R running":            {Does: "running"},
 		"T 202 0x1 0x2 0x3":    {Does: "stopped by a signal"},

@@ -20,7 +20,7 @@ const limit = 60 * time.Second
 func main() {
 	root := flag.String("root", "..", "the repository")
 	run := flag.String("run", "", "only the mutants whose names match this regular expression")
-	find := flag.Bool("find", false, "look for tests that find each mutant, instead of running the named one")
+	find := flag.Bool("find", false, "instead of running the named tests look for others that find it")
 	within := flag.Duration("within", limit, "how long the tests of a package may take with -find")
 	flag.Parse()
 	if err := measure(*root, *run, *find, *within); err != nil {

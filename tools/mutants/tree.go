@@ -118,7 +118,7 @@ func (t *tree) apply(m mutant, options ...string) error {
 	return err
 }
 
-// find returns the tests that fail with a mutant, of its package, or of the next one that imports it.
+// find returns the tests that fail with a mutant, of its package, or of the first that imports it.
 func (t *tree) find(m mutant, within time.Duration) (failed []string, err error) {
 	packages, err := t.users(m)
 	if err != nil {
@@ -147,7 +147,7 @@ func (t *tree) find(m mutant, within time.Duration) (failed []string, err error)
 	return nil, nil
 }
 
-// users are the mutated package and those that import it, the ones with the fewest dependencies first.
+// users are the mutated package and those that import it, those with few dependencies first.
 func (t *tree) users(m mutant) (packages []string, err error) {
 	text, err := output(t.dir, "go", "list", "-f",
 		`{{len .Deps}} {{.ImportPath}}{{range .Deps}} {{.}}{{end}}`, "./...")
@@ -184,8 +184,8 @@ func (t *tree) compile(pkg, binary string) error {
 	return err
 }
 
-// run runs a test, or all of the package if it has no name, until one has failed. It returns the names
-// of those that fail.
+// run runs a test, or all of the package if it has no name, until one has failed. It returns the
+// names of those that fail.
 func (t *tree) run(binary string, one test, within time.Duration) (
 	failed []string, took time.Duration, err error,
 ) {
