@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func open(t *testing.T, path string) File {
@@ -33,6 +34,29 @@ func TestLocks(t *testing.T) {
 		if (err == nil) != step.free || err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
 			t.Errorf("step %d: error %v, want success %t", i, err, step.free)
 		}
+	}
+}
+
+// A lock that another one has is not waited for.
+func TestLockIsNotAwaited(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	a, b := open(t, path), open(t, path)
+	if err := a.TryLock(); err != nil {
+		t.Fatal(err)
+	}
+	tried := make(chan error, 1)
+	go func() { tried <- b.TryLock() }()
+	select {
+	case err := <-tried:
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			t.Errorf("%v, want EWOULDBLOCK", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("TryLock waits")
+		if err := a.Unlock(); err != nil {
+			t.Error(err)
+		}
+		<-tried
 	}
 }
 

@@ -63,6 +63,7 @@ func TestExitCodeOfError(t *testing.T) {
 		{&agent.SignalError{Signal: syscall.SIGTERM, Withdrawn: true, InStep: true}, 0},
 		{&agent.ProblemError{Err: errors.New("the disk is full")}, 121},
 		{&agent.LauncherDiedError{}, 123},
+		{&agent.TaskLostError{}, 123},
 		{errors.New("no token"), 125},
 	} {
 		if got := agent.ExitCode(agent.Result{}, c.err); got != c.want {
