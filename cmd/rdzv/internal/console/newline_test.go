@@ -90,3 +90,16 @@ func TestNewLineInFile(t *testing.T) {
 		}
 	}
 }
+
+// A status line is erased once, before the first line that follows.
+func TestStatusIsErasedOnce(t *testing.T) {
+	var out strings.Builder
+	c := To(&out, true)
+	c.Status("waiting")
+	out.Reset()
+	c.Warn("one")
+	c.Warn("two")
+	if got, want := out.String(), erase+"rdzv: one\nrdzv: two\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -133,3 +133,17 @@ func TestMostRestarts(t *testing.T) {
 		}
 	}
 }
+
+// Port 0 of torchrun's endpoint is any port.
+func TestEndpointWithAnyPort(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"localhost:0": "localhost", "node1:29400": "node1:29400", "node1": "node1",
+	} {
+		o, _, _, err := readOptions(nil, "--rdzv-endpoint", endpoint)
+		if err != nil {
+			t.Errorf("%s: %v", endpoint, err)
+		} else if got := o.settings(nil).Store; got != want {
+			t.Errorf("%s: store %q, want %q", endpoint, got, want)
+		}
+	}
+}
