@@ -94,6 +94,9 @@ func TestTaskFails(t *testing.T) {
 	for _, e := range r.events {
 		if e, is := e.(agent.WorkerExited); is {
 			exited = append(exited, fmt.Sprint(e.Rank))
+			if failed := e.Rank == 2; e.Stopped == failed {
+				t.Errorf("rank %d was stopped: %t", e.Rank, e.Stopped)
+			}
 		}
 	}
 	if slices.Sort(exited); strings.Join(exited, " ") != "0 1 2 3" {
