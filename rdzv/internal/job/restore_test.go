@@ -1,9 +1,13 @@
 package job
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"rdzv/rdzv/restart"
 )
 
 // puts are the changes when an agent registers.
@@ -75,5 +79,55 @@ func TestNoWorldWithAnAgentThatMayBeLost(t *testing.T) {
 	writes, _ := s.Apply(base, Change{run.Agents().Of(second.ID), second.Identity(), 5})
 	if len(writes) != 1 || writes[0].What != "publish the world" {
 		t.Errorf("%v when it has registered again, want the world", writes)
+	}
+}
+
+// The watch of a leader is interrupted when it has written that an agent is lost, and has yet to read
+// that. What it finds again must not forget that processes of the lost agent may run.
+func TestInterruptedWatchForgetsNoLoss(t *testing.T) {
+	c := Config{Tasks: 2, Elected: true, Replaceable: true, Restarts: restart.Policy{Max: 3},
+		LostGrace: 4 * time.Second, LeaseTTL: 10 * time.Second, ReturnTime: time.Second}
+	before, keys, rev := newState(base, c), map[string]Change{}, int64(1)
+	var apply func(at time.Time, changes ...Change)
+	apply = func(at time.Time, changes ...Change) {
+		for _, one := range changes {
+			if keys[one.Key] = one; one.Value == nil {
+				delete(keys, one.Key)
+			}
+		}
+		writes, _ := before.Apply(at, changes...)
+		for _, w := range writes {
+			rev++
+			var written []Change
+			for _, op := range w.Ops {
+				written = append(written, Change{op.Key, op.Value, rev})
+			}
+			apply(at, written...)
+		}
+	}
+	second := joinedAgent(1)
+	for i, m := range []Member{joinedAgent(0), second} {
+		m.Node, m.NodeRank, m.LocalSize, m.Tasks = m.Host, i, 1, ranked(i)
+		rev++
+		apply(base, puts(m, rev)...)
+	}
+	if before.attempt.phase.world == nil {
+		t.Fatal("there is no world")
+	}
+	at := base.Add(time.Minute)
+	rev++
+	apply(at, Change{Key: run.Agents().Of(second.ID), Rev: rev})
+	at = at.Add(c.ReturnTime)
+	writes, _ := before.Apply(at) // they are not read
+	if len(writes) != 1 {
+		t.Fatal(writes)
+	}
+	key := run.Lost().Of(second.ID)
+	keys[key] = Change{key, writes[0].Ops[0].Value, rev + 1}
+	at = at.Add(c.ReturnTime)
+	after, _, _ := Restore(at, c, slices.Collect(maps.Values(keys)))
+	after.Continue(before)
+	if wait := after.overlap.clearAt.Sub(at); wait < c.LeaseTTL {
+		t.Errorf("processes of the lost agent may run for %v", wait)
 	}
 }

@@ -2,8 +2,10 @@ package job
 
 import (
 	"testing"
+	"time"
 
 	"rdzv/rdzv/internal/record"
+	"rdzv/rdzv/restart"
 )
 
 // An agent without workers may leave if the job goes on without it; otherwise that ends.
@@ -92,5 +94,42 @@ func TestVerdictAboutAgentThatHasLeft(t *testing.T) {
 	l := losses{config: &Config{}, agents: &agents{}, members: m, phase: &phase{}}
 	if v := l.verdict(m.all[0]); v.Kind != record.Ended || v.Signal == 0 {
 		t.Errorf("verdict %q", v.Error())
+	}
+}
+
+// The next world waits until an agent whose workers have ended has left: until then processes run that
+// its workers have left. If it is lost instead, how long they may run is not known.
+func TestNextWorldAwaitsAgentThatLeaves(t *testing.T) {
+	const timeout = 10 * time.Second
+	for name, c := range map[string]struct {
+		elected bool
+		end     []Change
+		wait    time.Duration // before the next world, after the end
+		waits   bool          // it does not come
+	}{
+		"has not left":            {false, nil, 0, true},
+		"goodbye":                 {false, []Change{{Key: "agent/agent-1"}}, 0, false},
+		"lost":                    {false, []Change{{Key: "lost/agent-1", Value: Loss{}}, {Key: "agent/agent-1"}}, timeout + lostMargin, false},
+		"goodbye in etcd":         {true, []Change{{Key: "lost/agent-1", Value: Loss{Left: true}}, {Key: "agent/agent-1"}}, 0, false},
+		"its lease has ended":     {true, []Change{{Key: "agent/agent-1"}}, 0, true},
+		"and it is lost for good": {true, []Change{{Key: "agent/agent-1"}, {Key: "lost/agent-1", Value: Loss{}}}, timeout + lostMargin, false},
+	} {
+		s := newState(base, Config{Tasks: 1, MinTasks: 1, Elected: c.elected, PeerTimeout: timeout,
+			ReturnTime: time.Second, Restarts: restart.Policy{Max: 1}})
+		s.agents.register("agent-0", joinedAgent(0))
+		s.agents.register("agent-1", joinedAgent(1))
+		before := in("", joinedAgent(0), joinedAgent(1))
+		before.all[1].settled = true
+		s.attempt.members = *before
+		s.attempt.release("agent-1")
+		s.attempt = s.attempt.next(base, 1, 0)
+		s.Apply(base, c.end...)
+		member := Change{run.Attempt(1).Members().Of("agent-0"), joinedAgent(0), 9}
+		writes, _ := s.Apply(base, member)
+		wait := s.Wake().Sub(base)
+		if starts := len(writes) == 1 && writes[0].What == "publish the world"; starts != (!c.waits && c.wait == 0) ||
+			c.wait > 0 && wait != c.wait {
+			t.Errorf("%s: writes %v, then %v later", name, writes, wait)
+		}
 	}
 }
