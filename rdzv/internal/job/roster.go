@@ -60,9 +60,12 @@ func missingOf(there []int, below int) (missing []int) {
 // absentOf returns the nodes from which no agent has joined. A launcher may use short names.
 func absentOf(members []Member, nodes []string) (absent []string) {
 	short := func(name string) string { name, _, _ = strings.Cut(name, "."); return name }
+	there := map[string]bool{}
+	for _, m := range members {
+		there[short(m.Host)] = true
+	}
 	for _, node := range nodes {
-		isThere := func(m Member) bool { return short(m.Host) == short(node) }
-		if !slices.ContainsFunc(members, isThere) {
+		if !there[short(node)] {
 			absent = append(absent, node)
 		}
 	}

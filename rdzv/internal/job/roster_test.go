@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"rdzv/rdzv/internal/record"
 )
@@ -37,6 +38,29 @@ func TestRosterOfNodes(t *testing.T) {
 			t.Errorf("%d of %d agents: absent nodes %s, want %s", len(test.members), test.agents,
 				got, test.want)
 		}
+	}
+}
+
+// The time for a roster grows linearly with the number of nodes: the leader makes one whenever
+// agents wait, and with 12,288 nodes comparing each with each takes it seconds.
+func TestRosterOfManyNodes(t *testing.T) {
+	const size, rosters, limit = 12_288, 10, 5 * time.Second
+	var nodes []string
+	var members []Member
+	for rank := range size {
+		m := joinedAgent(rank)
+		m.Tasks, m.Host = ranked(rank), fmt.Sprintf("node%d", rank)
+		nodes, members = append(nodes, m.Host+".cluster"), append(members, m)
+	}
+	begin := time.Now()
+	for range rosters {
+		r := RosterOf(members[:size-1], size, nodes)
+		if got := fmt.Sprint(r.Absent); got != "[node12287.cluster]" {
+			t.Fatalf("absent nodes %s, want the last one", got)
+		}
+	}
+	if took := time.Since(begin); took > limit {
+		t.Errorf("%d rosters of %d nodes took %v, want at most %v", rosters, size, took, limit)
 	}
 }
 
