@@ -62,7 +62,7 @@ var recordings = []recording{
 	{"slurm22-gpus-per-task", Slurm, "1122", "nodes+rank"},
 	{"slurm22-uneven", Slurm, "1123", "nodes+rank"},
 	{"slurm22-cyclic", Slurm, "12111", "nodes+rank"},
-	{"slurm22-arbitrary", Slurm, "2113", "nodes+rank"},
+	{"slurm22-arbitrary", Slurm, "2113", "nodes"},
 	{"slurm22-het", Slurm, "1223", "nodes+rank"},
 	{"slurm2411-srun", Slurm, "1122", "nodes+rank"},
 	{"slurm2411-sbatch", Slurm, "1122", "nodes+rank"},

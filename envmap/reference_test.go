@@ -13,7 +13,7 @@ var meanings = [][2]string{
 	{"WORLD_SIZE", "number of workers of the job"},
 	{"LOCAL_RANK", "rank among the workers of this node"},
 	{"LOCAL_WORLD_SIZE", "number of workers of this node"},
-	{"NODE_RANK", "rank of this node"},
+	{"NODE_RANK", "rank of this node; 0 is that of rank 0's node"},
 	{"GROUP_RANK", "NODE_RANK"},
 	{"GROUP_WORLD_SIZE", "number of nodes"},
 	{"ROLE_RANK", "RANK"},

@@ -47,6 +47,7 @@ func readSlurm(r *reader) {
 	r.take("node rank", "SLURM_NODEID")
 	readSlurmLocalSize(r)
 	checkSlurmStep(r)
+	forgetArbitraryNodeRank(r)
 	readSlurmJob(r)
 	if r.p.Launcher == SlurmPMI {
 		r.requireEqual("rank", "PMI_RANK")
@@ -96,6 +97,16 @@ func checkSlurmStep(r *reader) {
 	if r.err != nil {
 		r.err.Hint = "a batch script submitted from inside a step inherits its SLURM_STEP_ID: " +
 			"start the tasks with srun, or use Config.Launcher none"
+	}
+}
+
+// forgetArbitraryNodeRank drops the node rank if ranks are placed in any order (-m arbitrary, or a
+// host file), because NODE_RANK 0 is that of rank 0's node. Slurm numbers the nodes by their names.
+func forgetArbitraryNodeRank(r *reader) {
+	if r.err == nil && strings.HasPrefix(r.env["SLURM_DISTRIBUTION"], "arbitrary") {
+		r.p.NodeRank = Unknown
+		r.setUnknown("node rank", r.env.shown("SLURM_DISTRIBUTION", "SLURM_NODEID")+
+			": not in the order of the ranks; rdzv exec sets NODE_RANK")
 	}
 }
 

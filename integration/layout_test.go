@@ -105,9 +105,10 @@ func checkLayout(t *testing.T, all []record, want layout) {
 		}
 	}
 	checkNodeRanks(t, slices.Sorted(maps.Values(nodeRank)))
+	all[0].checkEnv(t, map[string]string{"NODE_RANK": "0"}) // other programs join at MASTER_ADDR there
 }
 
-// checkNodeRanks checks that the nodes are numbered from 0. Their order is the launcher's.
+// checkNodeRanks checks that the nodes are numbered from 0.
 func checkNodeRanks(t *testing.T, ranks []string) {
 	t.Helper()
 	for i, rank := range ranks {

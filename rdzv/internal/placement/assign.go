@@ -59,8 +59,10 @@ func tasksInOrder(members []Member) []agentTask {
 // why there is no world.
 //
 // Members are in the order of order.go, their tasks in that of the launcher's ranks. Nodes have the
-// given node ranks, otherwise the order of their first tasks. If every task has one worker, RANK is
-// the launcher's rank; otherwise the ranks are consecutive on each node.
+// order of their first tasks, as with torchrun: node rank 0 is that of rank 0's node, whose address
+// is MASTER_ADDR. The launcher may number the nodes differently: with Slurm's -m arbitrary, rank 0
+// need not be on node 0. If every task has one worker, RANK is the launcher's rank; otherwise the
+// ranks are consecutive on each node.
 func Assign(members []Member, spares int) (World, map[string]Seat, *Problem) {
 	if problem := checkNumbers(members); problem != nil {
 		return World{}, nil, problem
@@ -144,7 +146,6 @@ func seatTasks(tasks []agentTask) map[string]Seat {
 		return t.Slots != 1 || t.Rank == Unknown || t.Rank >= len(tasks)
 	})
 	nodes := byNode(tasks, func(t agentTask) *Member { return t.agent })
-	nodeRanks := nodeRanksOf(nodes)
 	seats := map[string]Seat{}
 	rank := 0
 	for n, node := range nodes {
@@ -162,7 +163,7 @@ func seatTasks(tasks []agentTask) map[string]Seat {
 			}
 			node[i].place = place
 		}
-		seatNode(seats, node, nodeRanks[n], local)
+		seatNode(seats, node, n, local)
 	}
 	return seats
 }
@@ -176,26 +177,6 @@ func seatNode(seats map[string]Seat, node []agentTask, nodeRank, size int) {
 		s.Add(t.place)
 		seats[t.agent.ID] = s
 	}
-}
-
-// nodeRanksOf returns the given node ranks if they are valid, so that they agree with the
-// launcher's variables in a script; otherwise the nodes' order. With Slurm's -m arbitrary, rank 0
-// need not be on node 0.
-func nodeRanksOf(nodes [][]agentTask) []int {
-	given, ordered := make([]int, len(nodes)), make([]int, len(nodes))
-	seen := map[int]bool{}
-	for i, node := range nodes {
-		n := node[0].nodeRank
-		same := !slices.ContainsFunc(node, func(t agentTask) bool { return t.nodeRank != n })
-		if same && n >= 0 && n < len(nodes) {
-			seen[n] = true
-		}
-		given[i], ordered[i] = n, i
-	}
-	if len(seen) == len(nodes) {
-		return given
-	}
-	return ordered
 }
 
 // validLocalRanks reports whether the launcher's local ranks on a node are 0 to n-1, in any order.

@@ -81,7 +81,16 @@ func TestAssign(t *testing.T) {
 		"node ranks": {
 			[]Member{numbered(task("c", 0, 1), 2), numbered(task("a", 1, 1), 0),
 				numbered(task("b", 2, 1), 1)},
-			"0:0/1@2 1:0/1@0 2:0/1@1",
+			"0:0/1@0 1:0/1@1 2:0/1@2",
+		},
+		"node ranks with several workers": {
+			[]Member{numbered(task("b", 1, 2), 0), numbered(task("a", 0, 2), 1)},
+			"2:0/2@1 0:0/2@0",
+		},
+		"node ranks with cyclic ranks": {
+			[]Member{numbered(task("b", 0, 1), 1), numbered(task("a", 1, 1), 0),
+				numbered(task("b", 2, 1), 1), numbered(task("a", 3, 1), 0)},
+			"0:0/2@0 1:0/2@1 2:1/2@0 3:1/2@1",
 		},
 		"equal node ranks": {
 			[]Member{numbered(task("a", 0, 1), 0), numbered(task("b", 1, 1), 0)}, "0:0/1@0 1:0/1@1",
@@ -130,13 +139,13 @@ func seated(t *testing.T, members []Member) []Seat {
 	if w.Size != size || w.Agents != len(members) || len(all) != len(members) {
 		t.Errorf("%d seats of %+v; want size %d", len(all), w, size)
 	}
-	everyRankOnce(t, seats, w, slices.ContainsFunc(members, func(m Member) bool { return m.NodeRank != Unknown }))
+	everyRankOnce(t, seats, w)
 	return seats
 }
 
 // everyRankOnce checks that the ranks, and the local ranks of each node, are 0 to n-1, and that
-// nodes are in the order of their lowest ranks unless they have the launcher's node ranks.
-func everyRankOnce(t *testing.T, seats []Seat, w World, numbered bool) {
+// nodes are in the order of their lowest ranks.
+func everyRankOnce(t *testing.T, seats []Seat, w World) {
 	t.Helper()
 	var ranks []int
 	local, lowest := map[int][]int{}, map[int]int{}
@@ -153,7 +162,7 @@ func everyRankOnce(t *testing.T, seats []Seat, w World, numbered bool) {
 	wantDense(t, "nodes", slices.Collect(maps.Keys(local)), w.Nodes)
 	for _, s := range seats {
 		wantDense(t, fmt.Sprint("local ranks of node ", s.Node), local[s.Node], s.LocalSize)
-		if !numbered && s.Node > 0 && lowest[s.Node] < lowest[s.Node-1] {
+		if s.Node > 0 && lowest[s.Node] < lowest[s.Node-1] {
 			t.Errorf("node %d starts with rank %d, node %d with rank %d", s.Node, lowest[s.Node],
 				s.Node-1, lowest[s.Node-1])
 		}

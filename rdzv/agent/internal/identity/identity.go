@@ -31,6 +31,9 @@ func (m Maker) Preview() (id envmap.Identity, open []string) {
 		return n
 	}
 	p := m.firstWorker()
+	if p.Rank == 0 {
+		p.NodeRank = 0 // whatever the launcher's number of this node is
+	}
 	id = envmap.Identity{
 		Rank:           known(p.Rank, 0, "RANK", "ROLE_RANK"),
 		WorldSize:      known(p.Size, 1, "WORLD_SIZE", "ROLE_WORLD_SIZE"),
