@@ -13,6 +13,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/collectives"
 	"rdzv/rdzv/agent/internal/ending"
+	"rdzv/rdzv/agent/internal/identity"
 	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/wrap"
@@ -103,9 +104,9 @@ func runTrees(
 // trees are the workers of each task.
 func (w *workers) trees() ([]wrap.Tree, error) {
 	var trees []wrap.Tree
-	first := 0
+	first, face := 0, identity.InterfaceIn(w.world, w.addr)
 	for i, t := range w.local.all() {
-		tree, err := w.tree(t, first)
+		tree, err := w.tree(t, first, face)
 		if err != nil {
 			return nil, err
 		}
@@ -116,8 +117,9 @@ func (w *workers) trees() ([]wrap.Tree, error) {
 	return trees, nil
 }
 
-// tree is the workers of a task; first is the index of its first one among those of the agent.
-func (w *workers) tree(task *Local, first int) (wrap.Tree, error) {
+// tree is the workers of a task; first is the index of its first one among those of the agent, face
+// the network interface of this node.
+func (w *workers) tree(task *Local, first int, face string) (wrap.Tree, error) {
 	c, seat := task.Config, w.world.Seat
 	frozen := c.lostAfter() // the other agents do not wait longer
 	if w.local.Agents == 1 {
@@ -143,7 +145,7 @@ func (w *workers) tree(task *Local, first int) (wrap.Tree, error) {
 	w.lease.Limit(&t)
 	identities := task.identities()
 	for i := range task.Workers {
-		id := identities.Of(w.world, first+i, w.addr)
+		id := identities.Of(w.world, first+i, face)
 		id.RASAddr = w.ras.Addr()
 		id.Recorder.Dump, id.Recorder.Pipe = w.recorders.Paths()
 		bound := task.numa.Bind(&id, c.Device, i, task.Workers)

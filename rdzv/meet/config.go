@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"rdzv/internal/interfaces"
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
@@ -108,7 +109,7 @@ func (c *Config) setDefaults() {
 		c.PortLo, c.PortHi = DefaultPortLo, DefaultPortHi
 	}
 	if c.Interfaces == nil {
-		c.Interfaces = hosts.System
+		c.Interfaces = interfaces.List
 	}
 	if c.Resolve == nil {
 		c.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {

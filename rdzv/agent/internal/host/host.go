@@ -86,24 +86,6 @@ func Home(env map[string]string) string {
 	return ""
 }
 
-// InterfaceOf is the name of the network interface that has addr, "" if none has.
-func InterfaceOf(addr string) string {
-	ip := net.ParseIP(addr)
-	interfaces, err := net.Interfaces()
-	if ip == nil || err != nil {
-		return ""
-	}
-	for _, i := range interfaces {
-		addrs, _ := i.Addrs() // the interface may just have disappeared
-		for _, a := range addrs {
-			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
-				return i.Name
-			}
-		}
-	}
-	return ""
-}
-
 // RouteTo is the source address that the kernel chooses for packets to addr; "" if there is no
 // route. Connecting a datagram socket sends nothing.
 func RouteTo(addr string) string {

@@ -3,6 +3,7 @@ package identity
 
 import (
 	"rdzv/envmap"
+	"rdzv/internal/interfaces"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 )
@@ -91,31 +92,32 @@ func (m Maker) workersOf(tasks int) int {
 	return tasks * m.Workers
 }
 
-// Of is the identity of the agent's i-th worker in the agreed world. ownAddr is this node's
-// address on its connection to the store.
-func (m Maker) Of(w rdzv.World, i int, ownAddr string) envmap.Identity {
+// Of is the identity of the agent's i-th worker in the agreed world, with the network interface of
+// this node that InterfaceIn returns.
+func (m Maker) Of(w rdzv.World, i int, face string) envmap.Identity {
 	seat := w.Seat
 	return envmap.Identity{
 		Rank: seat.RankOf(i), WorldSize: w.Size,
 		LocalRank: seat.LocalRankOf(i), LocalWorldSize: seat.LocalSize,
 		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
 		RunID: w.Job, Attempt: w.Attempt, Restarts: w.MaxRestarts, Launcher: m.Placement.Launcher,
-		Interface: networkInterface(w, ownAddr), NCCLConfigured: m.NCCLConfigured,
+		Interface: face, NCCLConfigured: m.NCCLConfigured,
 		NoLibuv: m.NoLibuv,
 		Threads: m.CPUs.Threads(m.Workers, seat.LocalSize), Visible: m.Devices, GPUs: m.Devices.Count(),
 	}
 }
 
-// networkInterface is the interface that leads from this node to MASTER_ADDR, the same for all
-// agents of a node whichever way each came to the store; "" if all are on one node.
-func networkInterface(w rdzv.World, ownAddr string) string {
+// InterfaceIn is the interface that leads from this node to MASTER_ADDR, the same for all agents of
+// a node whichever way each came to the store; "" if all are on one node. ownAddr is this node's
+// address on its connection to the store.
+func InterfaceIn(w rdzv.World, ownAddr string) string {
 	if w.Nodes == 1 {
 		return ""
 	}
 	if own := host.RouteTo(w.MasterAddr); own != "" {
 		ownAddr = own
 	}
-	if name := host.InterfaceOf(ownAddr); name != "lo" {
+	if name := interfaces.WithAddr(ownAddr); name != "lo" {
 		return name
 	}
 	return ""

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/internal/interfaces"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/node"
@@ -85,7 +86,7 @@ func (n Node) resolve(ctx context.Context) []rdzv.NodeFact {
 		fact.Warning = "the name of the host resolves to " + strings.Join(addrs, ", ") +
 			" there: programs that give it to other nodes do not work"
 		fact.Hint = "rdzv does not use it; for other programs change the line in /etc/hosts"
-	case !slices.ContainsFunc(addrs, func(a string) bool { return host.InterfaceOf(a) != "" }):
+	case !slices.ContainsFunc(addrs, func(a string) bool { return interfaces.WithAddr(a) != "" }):
 		fact.Value = "resolves to " + strings.Join(addrs, ", ")
 		fact.Warning = "the name of the host resolves to " + strings.Join(addrs, ", ") +
 			", which is no address of the host"
@@ -97,7 +98,7 @@ func (n Node) resolve(ctx context.Context) []rdzv.NodeFact {
 // Network is how an agent is connected to the store: its address, and the networks to which
 // Config.Networks restricts it.
 func Network(addr string, networks []string, root fs.FS) []rdzv.NodeFact {
-	name := host.InterfaceOf(addr)
+	name := interfaces.WithAddr(addr)
 	reason := "leads to the store"
 	if len(networks) > 0 {
 		reason += ", allowed by Config.Networks " + strings.Join(networks, ",")

@@ -1,49 +1,16 @@
 package hosts
 
 import (
-	"fmt"
 	"io/fs"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"rdzv/internal/interfaces"
 )
 
 // An Interface is a network interface of this host.
-type Interface struct {
-	Name                    string
-	Index                   int
-	Up, Loopback, Multicast bool
-	Addrs                   []netip.Prefix // with the prefix length of their network
-}
-
-// System returns the network interfaces of this host.
-func System() ([]Interface, error) {
-	all, err := net.Interfaces()
-	if err != nil {
-		return nil, fmt.Errorf("cannot list the network interfaces: %w", err)
-	}
-	list := make([]Interface, 0, len(all))
-	for _, i := range all {
-		addrs, err := i.Addrs()
-		if err != nil {
-			continue // the interface has disappeared
-		}
-		face := Interface{
-			Name: i.Name, Index: i.Index,
-			Up:        i.Flags&net.FlagUp != 0,
-			Loopback:  i.Flags&net.FlagLoopback != 0,
-			Multicast: i.Flags&net.FlagMulticast != 0,
-		}
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil {
-				face.Addrs = append(face.Addrs, p)
-			}
-		}
-		list = append(list, face)
-	}
-	return list, nil
-}
+type Interface = interfaces.Interface
 
 // Addresses returns the addresses of the interfaces. Link-local IPv6 addresses have the interface
 // as zone.
