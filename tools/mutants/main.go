@@ -66,14 +66,14 @@ func runAll(t *tree, all []mutant) error {
 			result = "ERROR"
 			fmt.Fprintf(os.Stderr, "%s: %v\n", m.name, err)
 		}
-		if result != "found" && m.test.name != "" {
+		if result == "NOT FOUND" || err != nil {
 			failed++
 		}
 		fmt.Printf("| %s | %s | %s | %s | %.1f | %s |\n", m.name, cmp.Or(m.happened, "invented"),
 			cmp.Or(m.test.String(), "none"), result, took.Seconds(), m.note)
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d mutants were not found", failed, len(all))
+		return fmt.Errorf("%d of %d mutants were not found, or could not be tried", failed, len(all))
 	}
 	return nil
 }
