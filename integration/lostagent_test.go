@@ -51,11 +51,20 @@ func (c *cluster) srunJob(t *testing.T, flags ...string) (*replacedJob, *process
 // srunTasks is srunJob with a number of tasks on each node, whose attempt last succeeds.
 func (c *cluster) srunTasks(t *testing.T, tasks, last int, flags []string) (*replacedJob, *process) {
 	t.Helper()
+	return c.srunProgram(t, tasks, append([]string{"--grace", "1s"}, flags...), func(dir string) []string {
+		return []string{"sh", "-c", inAttempts, dir, strconv.Itoa(last)}
+	})
+}
+
+// srunProgram does so with a program that gets a directory.
+func (c *cluster) srunProgram(
+	t *testing.T, tasks int, flags []string, program func(dir string) []string,
+) (*replacedJob, *process) {
+	t.Helper()
 	j := &replacedJob{clusterPlace: c.newPlace(t)}
-	exec := rdzvExec(append([]string{"--grace", "1s"}, flags...),
-		[]string{"sh", "-c", inAttempts, j.dir("job"), strconv.Itoa(last)})
-	return j, j.slurm(1, append([]string{"srun", "--job-name", filepath.Base(j.root), "-O", "-N", "3",
-		"--ntasks-per-node", strconv.Itoa(tasks), "--no-kill", "--kill-on-bad-exit=0"}, exec...)...)
+	srun := []string{"srun", "--job-name", filepath.Base(j.root), "-O", "-N", "3", "--ntasks-per-node",
+		strconv.Itoa(tasks), "--no-kill", "--kill-on-bad-exit=0"}
+	return j, j.slurm(1, append(srun, rdzvExec(flags, program(j.dir("job")))...)...)
 }
 
 func (j *replacedJob) startAgent(host int, flags ...string) {
