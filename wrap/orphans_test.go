@@ -73,6 +73,7 @@ func TestFrozenAgentOfOrphans(t *testing.T) {
 		{"lease over, descendant saves", leavesSaving, short, 0, "saved"},
 		{"lease over, worker dies before", diesBefore, short, 0, ""},
 		{"lease over before the limit", leavesResistant, short, time.Hour, ""},
+		{"lease over before the limit, all die of SIGTERM", leavesSaving, short, time.Hour, "saved"},
 		{"frozen for too long", leavesResistant, time.Hour, short, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,6 +14,9 @@ import (
 //go:norace
 //go:nocheckptr
 func (h *holder) look() {
+	if h.lease.told && !h.workers.children.some { // all have died of SIGTERM
+		h.watch.endStopped()
+	}
 	if h.killer.begun || !h.workers.children.some {
 		return
 	}
