@@ -2,7 +2,7 @@
 # make install    copies it, with its manual page and completions, to PREFIX (/usr/local)
 # make uninstall  removes them
 # make demo       PyTorch trains on 4 ranks under Open MPI; run it again and it continues
-# make check      before each commit: lint, and the tests that fail most: 2 minutes on 2 CPUs
+# make check      before each commit: lint, and the tests that fail most: 200 s of CPU time
 # make test       unit tests with -race, then tests with real launchers
 # make matrix     the tests with real launchers, and each case under each launcher
 # make chaos      500 faults in PyTorch ranks, and 500 in jobs that restart: tables of how many had
