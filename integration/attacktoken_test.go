@@ -125,9 +125,6 @@ func replayHandshake(addr string) string {
 	return closed
 }
 
-// protocolVersion is that of rdzv/internal/protocol: with another one the store admits nobody.
-const protocolVersion = "rdzv3"
-
 // recordHandshake returns what an agent sends until the store admits it.
 func recordHandshake(addr string) ([]byte, error) {
 	store, err := meetAttacked(addr)
@@ -139,7 +136,7 @@ func recordHandshake(addr string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.NextProtos = append(cfg.NextProtos, "rdzv-version/"+protocolVersion)
+	cfg.NextProtos = append(cfg.NextProtos, fmt.Sprint("rdzv-version/rdzv", protocolVersion))
 	raw, err := net.DialTimeout("tcp", addr, answerTimeout)
 	if err != nil {
 		return nil, err

@@ -1,17 +1,27 @@
 package integration
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-const (
-	versionHint = "rdzv: hint: use the same release of rdzv on all nodes: rdzv version prints it"
-	olderHas    = "has another version of rdzv (protocol 3; this one has protocol 4)"
-	newerHas    = "has another version of rdzv (protocol 4; this one has protocol 3)"
+// protocolVersion is that of rdzv/internal/protocol; otherVersion has the next one.
+const protocolVersion = 4
+
+const versionHint = "rdzv: hint: use the same release of rdzv on all nodes: rdzv version prints it"
+
+// What agents of the two versions say of each other.
+var (
+	olderHas = otherHas(protocolVersion, protocolVersion+1)
+	newerHas = otherHas(protocolVersion+1, protocolVersion)
 )
+
+func otherHas(other, own int) string {
+	return fmt.Sprintf("has another version of rdzv (protocol %d; this one has protocol %d)", other, own)
+}
 
 // Agents of another version of the protocol are refused: each side names the node and both
 // versions, says what to do, and none starts a worker.

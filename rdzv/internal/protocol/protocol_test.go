@@ -1,6 +1,11 @@
 package protocol
 
-import "testing"
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
 
 func TestVersionOf(t *testing.T) {
 	for magic, want := range map[string]int{
@@ -10,6 +15,19 @@ func TestVersionOf(t *testing.T) {
 	} {
 		if got := VersionOf(magic); got != want {
 			t.Errorf("VersionOf(%q) = %d, want %d", magic, got, want)
+		}
+	}
+}
+
+// The page about compatibility names this version, and the message about the one before.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{fmt.Sprintf("has a version, now %d,", Version), Difference(Version - 1)} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("docs/compatibility.md does not contain %q", want)
 		}
 	}
 }

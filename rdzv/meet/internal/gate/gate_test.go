@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/secret"
 )
 
@@ -154,7 +155,7 @@ func TestGateRejectsAttackers(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "rdzv3 hello 0 x\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", protocol.Magic + " hello 0 x\n",
 		string(make([]byte, 5000)),
 	} {
 		conn, err := net.Dial("tcp", addr.String())
@@ -222,7 +223,7 @@ func TestDialRejectsAgentsCertificate(t *testing.T) {
 			if err != nil {
 				return
 			}
-			go func() { defer conn.Close(); io.WriteString(conn, "rdzv3 ok\n") }()
+			go func() { defer conn.Close(); io.WriteString(conn, protocol.Magic+" ok\n") }()
 		}
 	}()
 	if conn, err := dialKey(t, k, addrOf(l.Addr())); err == nil {
