@@ -142,7 +142,7 @@ signal.pause()`
 		agent := p.on(3, p.exec("--nodes", "2", "--store", store)...)
 		agent.waitFor("rdzv: " + at + `the resolver has not answered for "nod1" (1s)`)
 		agent.waitFor("rdzv: hint: check the DNS servers in /etc/resolv.conf")
-		if took := time.Since(agent.started); took > 3*time.Second {
+		if took := time.Since(agent.started); took > 10*time.Second {
 			p.t.Errorf("rdzv said that after %v, want about 1s", took)
 		}
 		agent.interrupt()

@@ -19,15 +19,14 @@ import (
 // TestHungExec: the program of a worker is on a file system that does not respond, so that its start
 // hangs in the kernel. What ends the tree ends it nevertheless, soon.
 func TestHungExec(t *testing.T) {
-	const leaseGrace = time.Second
+	const leaseGrace, most = time.Second, 15 * time.Second
 	for _, c := range []struct {
 		name string
 		end  func(*Lease)
-		most time.Duration
 	}{
-		{"lease over", func(l *Lease) { l.Renew(boottime.Now() + leaseGrace/2) }, 9 * time.Second},
-		{"expired", (*Lease).Expire, 8 * time.Second},
-		{"revoked", (*Lease).Revoke, 6 * time.Second},
+		{"lease over", func(l *Lease) { l.Renew(boottime.Now() + leaseGrace/2) }},
+		{"expired", (*Lease).Expire},
+		{"revoked", (*Lease).Revoke},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			nothingLeft(t)
@@ -51,8 +50,8 @@ func TestHungExec(t *testing.T) {
 			began := time.Now()
 			c.end(&lease)
 			results, err := r.wait()
-			if took := time.Since(began); took > c.most {
-				t.Errorf("Run returned after %v, want %v at most", took, c.most)
+			if took := time.Since(began); took > most {
+				t.Errorf("Run returned after %v, want %v at most", took, most)
 			}
 			if results[0].Signal != syscall.SIGKILL || !results[0].Stopped {
 				t.Errorf("Run = %+v, %v, want that the first worker was killed", results, err)
