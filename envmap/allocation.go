@@ -8,15 +8,17 @@ import (
 // Allocation has the tasks and nodes that a resource manager has reserved for the job to which this
 // process belongs. Package agent warns if a job of one agent does not use all of it.
 type Allocation struct {
-	Manager string // "Slurm", "PBS" or "LSF"; "" without one
+	Manager string // "Slurm", "PBS", "LSF" or "Grid Engine"; "" without one
 	Tasks   int    // Unknown if the job does not say
 	Nodes   int
+	Host    string // the first of the nodes; "" if the job does not say
 	Command string // starts a program on all of it
 }
 
 // ReadAllocation reads the allocation from the environment, and from the file that it names. Slurm:
 // measured, 22.05 and 24.11. PBS: documented; PBS_NODEFILE has a line per slot, which does not say
-// how many processes are meant. LSF: documented; LSB_MCPU_HOSTS has the slots after each host.
+// how many processes are meant. LSF: documented; LSB_MCPU_HOSTS has the slots after each host. Grid
+// Engine: documented (qsub(1), ge_pe(5)); PE_HOSTFILE has a line per host.
 func ReadAllocation(env Env, root fs.FS) Allocation {
 	a := Allocation{Tasks: Unknown, Nodes: Unknown}
 	switch {
@@ -26,15 +28,28 @@ func ReadAllocation(env Env, root fs.FS) Allocation {
 		a.Nodes = env.number("SLURM_JOB_NUM_NODES", "SLURM_NNODES")
 	case env.has("PBS_NODEFILE"):
 		a.Manager, a.Command = "PBS", "mpirun"
-		text, err := fs.ReadFile(root, strings.TrimPrefix(env["PBS_NODEFILE"], "/"))
-		if err == nil {
-			a.Nodes = countDistinct(strings.Fields(string(text)))
+		if hosts := wordsOf(root, env["PBS_NODEFILE"]); len(hosts) > 0 {
+			a.Nodes, a.Host = countDistinct(hosts), hosts[0]
 		}
 	case env.has("LSB_MCPU_HOSTS"):
 		a.Manager, a.Command = "LSF", "mpirun"
-		a.Nodes = len(strings.Fields(env["LSB_MCPU_HOSTS"])) / 2
+		if hosts := strings.Fields(env["LSB_MCPU_HOSTS"]); len(hosts) > 1 {
+			a.Nodes, a.Host = len(hosts)/2, hosts[0]
+		}
+	case env.has("PE_HOSTFILE"):
+		a.Manager, a.Command = "Grid Engine", "mpirun"
+		a.Nodes = env.number("NHOSTS")
+		if hosts := wordsOf(root, env["PE_HOSTFILE"]); len(hosts) > 0 {
+			a.Host = hosts[0]
+		}
 	}
 	return a
+}
+
+// wordsOf returns the words of a file, none if it cannot be read.
+func wordsOf(root fs.FS, path string) []string {
+	text, _ := fs.ReadFile(root, strings.TrimPrefix(path, "/"))
+	return strings.Fields(string(text))
 }
 
 // number returns the number in the first of names that is set, Unknown if it is not a number.

@@ -52,7 +52,7 @@ func DetectGiven(env Env, given Given) (Placement, error) {
 		explainBatchScript(r)
 		checkOthers(r, l, choice)
 		if choice == "" {
-			r.p.Unclaimed = unclaimed(r, l)
+			findUnclaimed(r, l)
 		}
 	}
 	if r.err != nil {

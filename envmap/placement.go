@@ -33,6 +33,7 @@ type Placement struct {
 	// Advice holds sentences about this placement for the user.
 	Advice []string
 
+	peers   peers          // that started, or may have started, with this process
 	noCount string         // what to do if the platform does not set the number of nodes
 	sources map[string]Row // of the launcher and of each number that was found
 	others  []Row          // the job, and ignored variables

@@ -138,9 +138,6 @@ func TestIncompletePlatforms(t *testing.T) {
 		{"DSTACK_NODE_RANK=2 DSTACK_NODES_NUM=2", 0, "contradicts", ""},
 		{"BEAKER_REPLICA_RANK=x BEAKER_REPLICA_COUNT=2", 0, `BEAKER_REPLICA_RANK="x"`, ""},
 		{"RUNPOD_POD_ID=x NUM_NODES=2", 0, "NODE_RANK is not", ""},
-		{"NODE_RANK=1 NUM_NODES=2", 0, "NODE_RANK=1 and NUM_NODES=2 are set but no launcher",
-			"Config.Nodes N Config.NodeRank R Config.Store HOST"},
-		{"NODE_RANK=0 NNODES=2", 0, "NODE_RANK=0 and NNODES=2 are set", "Config.Nodes 1"},
 	} {
 		env := ParseEnv(strings.Fields(row.env))
 		p, err := DetectGiven(env, Given{Nodes: row.nodes})

@@ -9,11 +9,17 @@ import "strings"
 // of one process although there are others, or there may be.
 func (p Placement) CheckComplete() error {
 	switch {
+	case p.peers.certain:
+		return &Error{
+			Text: "cannot start a job of one process: " + p.peers.says() + " that there are others",
+			Hint: p.peers.hint(),
+		}
 	case p.Unclaimed != "" && p.Launcher == None:
 		return &Error{
 			Text: "cannot determine the launcher: " + p.Unclaimed +
 				" but no launcher was recognised",
-			Hint: hintUnclaimed(p.Unclaimed),
+			Hint: "unset them, or use them with Config.Launcher env, or ignore them with " +
+				"Config.Launcher none",
 		}
 	case p.Unclaimed != "":
 		return &Error{
@@ -41,25 +47,42 @@ func (p Placement) hintCount() string {
 	return say + "; with 1 each is a job of its own"
 }
 
-// hintUnclaimed returns the hint about Placement.Unclaimed if no launcher was recognised.
-func hintUnclaimed(variables string) string {
-	if strings.HasPrefix(variables, "NODE_RANK") {
-		return "unset them, or use them with Config.Nodes N Config.NodeRank R Config.Store HOST, " +
-			"or ignore them with Config.Nodes 1"
+// findUnclaimed sets Placement.Unclaimed of a placement that nobody has chosen.
+func findUnclaimed(r *reader, chosen recogniser) {
+	switch {
+	case r.given.Nodes != 0 && (r.p.Launcher == None || r.given.Nodes == 1):
+	case r.p.Launcher == None:
+		if r.p.Unclaimed = unclaimedByUser(r.env); r.p.Unclaimed != "" {
+			return
+		}
+		r.p.peers, _ = peersOf(r.env)
+		if r.p.peers.certain {
+			r.completePeers()
+			r.p.Unclaimed = r.p.peers.are() + " set"
+		}
+	case r.p.Size == 1:
+		r.p.Unclaimed = unclaimedNodes(r, chosen)
 	}
-	return "unset them, or use them with Config.Launcher env, or ignore them with " +
-		"Config.Launcher none"
 }
 
-// unclaimed is Placement.Unclaimed of a placement that nobody has chosen. A step of several tasks
-// started by MPI or Slurm may use all nodes of a platform.
-func unclaimed(r *reader, chosen recogniser) string {
-	switch {
-	case r.p.Launcher == None && r.given.Nodes == 0:
-		return unclaimedByUser(r.env)
-	case r.p.Size != 1 || r.given.Nodes == 1:
-		return ""
+// completePeers takes what the starter does not tell from the allocation.
+func (r *reader) completePeers() {
+	if r.given.Root == nil {
+		return
 	}
+	a, p := ReadAllocation(r.env, r.given.Root), &r.p.peers
+	if p.nodes == Unknown && a.Nodes > 1 {
+		p.nodes = a.Nodes
+	}
+	if p.host == "" {
+		p.host = a.Host
+	}
+}
+
+// unclaimedNodes are the variables of a platform or a starter that tell of several nodes, although
+// the launcher has started one process. A step of several tasks, started by MPI or Slurm, may use
+// all of the nodes.
+func unclaimedNodes(r *reader, chosen recogniser) string {
 	for _, l := range order() {
 		if !l.platform || sameVariables(l, chosen, r.env) {
 			continue
@@ -72,6 +95,11 @@ func unclaimed(r *reader, chosen recogniser) string {
 			return areSet(r.env, matched...)
 		}
 	}
+	for _, s := range starters {
+		if p, _ := s.peers(r.env); s.name != "" && p.nodes > 1 {
+			return p.are() + " set"
+		}
+	}
 	return ""
 }
 
@@ -80,24 +108,14 @@ func sameVariables(a, b recogniser, env Env) bool {
 	return env.shown(a.match(env)...) == env.shown(b.match(env)...)
 }
 
-// counted are variables that scripts set themselves: index and count.
-var counted = [][2]string{
-	{"RANK", "WORLD_SIZE"}, {"NODE_RANK", "NNODES"}, {"NODE_RANK", "NUM_NODES"},
-}
-
-// unclaimedByUser looks at variables that identify no launcher. WORLD_SIZE says enough without
-// RANK. What rdzv env has printed is nobody's job: it sets RDZV_DETECTED too.
+// unclaimedByUser looks at variables that say how many processes there are, but identify no
+// launcher. WORLD_SIZE says enough without RANK. What rdzv env has printed is nobody's job: it sets
+// RDZV_DETECTED too.
 func unclaimedByUser(env Env) string {
-	for _, pair := range counted {
-		count, err := parseNumber(pair[1], env[pair[1]])
-		if err != nil || count < 2 || env.has("RDZV_DETECTED") {
-			continue
-		}
-		if env.has(pair[0]) || pair[1] == "WORLD_SIZE" {
-			return areSet(env, pair[:]...)
-		}
+	if env.number("WORLD_SIZE") < 2 || env.has("RDZV_DETECTED") {
+		return ""
 	}
-	return ""
+	return areSet(env, "RANK", "WORLD_SIZE")
 }
 
 // areSet is "RANK=0 and WORLD_SIZE=2 are set".

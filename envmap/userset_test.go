@@ -21,7 +21,7 @@ func TestUserSet(t *testing.T) {
 			"RANK=0 and WORLD_SIZE=2 are set",
 		},
 		{"no rank", "WORLD_SIZE=2", "", none, "WORLD_SIZE=2 is set"},
-		{"no size", "RANK=3", "", none, ""},
+		{"no size", "RANK=3", "", none, "RANK=3 is set"},
 		{"size 1", "RANK=0 WORLD_SIZE=1", "", none, ""},
 		{"not a size", "RANK=0 WORLD_SIZE=many", "", none, ""},
 		{"from rdzv env", "RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 RDZV_DETECTED=none", "", none, ""},

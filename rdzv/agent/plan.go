@@ -182,15 +182,29 @@ func (e *UnusedAllocationError) Error() string {
 		processes, e.Allocation.Manager, reserved, e.Allocation.Command+" rdzv exec ...")
 }
 
+// Hint is what to write without the launcher of MPI; "" if the manager has its own.
+func (e *UnusedAllocationError) Hint() string {
+	a := e.Allocation
+	if a.Manager == "Slurm" || a.Nodes < 2 {
+		return ""
+	}
+	return fmt.Sprintf("without mpirun: PROGRAM with Config.Nodes %d Config.Store %s, "+
+		"the same on each node", a.Nodes, cmp.Or(a.Host, "HOST"))
+}
+
 // checkAllocation returns an [UnusedAllocationError] if nobody has said that this agent is to be
-// the only one of its job, and it does not run all tasks itself.
+// the only one of its job, and it does not run all tasks itself. What is reserved also tells
+// whether there are others, if the variables of a starter leave that open.
 func checkAllocation(l *Local) error {
 	c := l.Config
 	if l.Placement.Launcher != envmap.None || c.Launcher != "" || c.Nodes != 0 {
 		return nil
 	}
 	a := envmap.ReadAllocation(l.env, c.Root)
-	if a.Nodes < 1 || a.Nodes == 1 && a.Tasks <= l.Workers {
+	switch {
+	case a.Nodes < 1:
+		return l.Placement.Doubt()
+	case a.Nodes == 1 && a.Tasks <= l.Workers:
 		return nil
 	}
 	return &UnusedAllocationError{l.Workers, a}

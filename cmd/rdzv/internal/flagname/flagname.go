@@ -54,8 +54,9 @@ func Phrases() map[string]string {
 		"Config.Etcd.User and Config.Etcd.Password":           "RDZV_STORE_USER to NAME:PASSWORD",
 		"give Config.Nodes N to each of them": "set RDZV_NODES to the number of nodes on each of " +
 			"them, or give --nodes N",
-		"PROGRAM with":        "rdzv exec",
-		"none uses the field": "none uses the flag",
+		", the same on each node": " -- PROGRAM, the same on each node",
+		"PROGRAM with":            "rdzv exec",
+		"none uses the field":     "none uses the flag",
 	}
 }
 
