@@ -41,6 +41,9 @@ func DetectGiven(env Env, given Given) (Placement, error) {
 		return Placement{}, err
 	}
 	r := l.placement(env, given)
+	if r.lacks != "" && r.hint == "" {
+		r.err.Hint = hintLacking(r, l)
+	}
 	r.p.sources["launcher"] = Row{
 		What: "launcher", Value: string(l.name), From: env.shown(r.matched...), Note: why,
 	}
@@ -56,9 +59,37 @@ func DetectGiven(env Env, given Given) (Placement, error) {
 		}
 	}
 	if r.err != nil {
+		if choice != "" && r.err.Hint == hintLauncher {
+			r.err.Hint = "omit Config.Launcher " + string(choice) + " to recognise the launcher, or " +
+				"ignore all with Config.Launcher none"
+		}
 		return Placement{}, r.err
 	}
 	return r.p, nil
+}
+
+// hintLacking is what to do about a launcher without one of its variables.
+func hintLacking(r *reader, l recogniser) string {
+	choice := r.given.Launcher
+	switch {
+	case len(r.matched) == 0 && l.start == "":
+		return "omit Config.Launcher " + string(choice) + ": " + string(l.name) +
+			" has not started this process"
+	case len(r.matched) == 0:
+		return "omit Config.Launcher " + string(choice) + ", or start it with " + l.start +
+			" rdzv exec -- PROGRAM"
+	}
+	say := "export " + r.lacks + "=N, N being the number of all tasks"
+	if r.p.Rank == Unknown {
+		say = "pass on all variables of the launcher to each process, for example into a container"
+	}
+	for _, other := range order() {
+		if choice == "" && other.name != l.name && other.complete(r.env, r.given) {
+			say += "; or use those of another one with Config.Launcher " + string(other.name)
+			break
+		}
+	}
+	return say + "; or ignore all with Config.Launcher none"
 }
 
 // A recogniser detects one launcher.
@@ -77,6 +108,8 @@ type recogniser struct {
 	platform bool
 	// set returns its variables, which identify it only if it is chosen; nil if match does.
 	set func(Env) []string
+	// start begins a command line that starts a command; "" if there is none.
+	start string
 }
 
 // order is the launchers in the order of detection. What has started this very process comes
@@ -99,18 +132,20 @@ func fromPlatforms() (list []recogniser) {
 }
 
 var launchers = []recogniser{
-	{name: OpenMPI4, match: matchOpenMPI4, read: readOpenMPI4},
-	{name: OpenMPI5, match: matchOpenMPI5, read: readOpenMPI5},
+	{name: OpenMPI4, start: "mpirun -n N", match: matchOpenMPI4, read: readOpenMPI4},
+	{name: OpenMPI5, start: "mpirun -n N", match: matchOpenMPI5, read: readOpenMPI5},
 	{name: MVAPICH2, match: anyOf("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
-		read: readMVAPICH2},
-	{name: PALS, match: anyOf("PALS_RANKID", "PALS_APID"), read: readPALS, outer: true},
-	{name: Flux, match: matchFlux, read: readFlux, outer: true},
+		start: "mpirun_rsh -np N", read: readMVAPICH2},
+	{name: PALS, match: anyOf("PALS_RANKID", "PALS_APID"), read: readPALS, outer: true,
+		start: "mpiexec -n N"},
+	{name: Flux, match: matchFlux, read: readFlux, outer: true, start: "flux run -n N"},
 	{name: JSM, match: anyOf("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"), read: readJSM,
-		outer: true},
-	{name: SlurmPMI, match: matchSlurmPMI, read: readSlurm, outer: true},
-	{name: IntelMPI, match: matchIntelMPI, read: readHydra},
-	{name: Hydra, match: matchHydra, read: readHydra},
-	{name: Slurm, match: matchSlurm, read: readSlurm, outer: true},
+		outer: true, start: "jsrun -n N"},
+	{name: SlurmPMI, match: matchSlurmPMI, read: readSlurm, outer: true,
+		start: "srun --mpi=pmi2 -n N"},
+	{name: IntelMPI, match: matchIntelMPI, read: readHydra, start: "mpiexec -n N"},
+	{name: Hydra, match: matchHydra, read: readHydra, start: "mpiexec -n N"},
+	{name: Slurm, match: matchSlurm, read: readSlurm, outer: true, start: "srun -n N"},
 	{name: Torchrun, match: matchTorchrun, read: readTorchrun},
 }
 
@@ -127,17 +162,28 @@ func (l recogniser) placement(env Env, given Given) *reader {
 	return r
 }
 
-// choose returns the chosen launcher, or the first whose variables are set.
+// complete tells whether the environment has what a job of this launcher needs.
+func (l recogniser) complete(env Env, given Given) bool {
+	if l.onlyChosen || len(l.match(env)) == 0 {
+		return false
+	}
+	r := l.placement(env, given)
+	return r.err == nil && r.p.Rank != Unknown && r.p.Size != Unknown
+}
+
+// tellsMore tells whether the variables of a launcher, some of which are missing, are those of a
+// job of more tasks than another one says.
+func (r *reader) tellsMore(than Placement) bool {
+	return r.p.Rank >= than.Size || r.p.Size > than.Size
+}
+
+// choose returns the chosen launcher, or the first whose variables are set. One of which some are
+// missing does not count if another one is complete, unless both cannot be true.
 func choose(env Env, given Given) (l recogniser, why string, err error) {
 	choice := given.Launcher
 	if choice == "" {
-		for _, l := range order() {
-			alone := l.platform && given.Nodes == 1
-			if !l.onlyChosen && !alone && len(l.match(env)) > 0 {
-				return l, "", nil
-			}
-		}
-		return recognisersOf(None)[0], "no launcher variables are set", nil
+		l, why = recognise(env, given)
+		return l, why, nil
 	}
 	if !slices.Contains(Choices(), string(choice)) {
 		return recogniser{}, "",
@@ -161,6 +207,34 @@ func choose(env Env, given Given) (l recogniser, why string, err error) {
 		}
 	}
 	return list[0], selected, nil
+}
+
+// recognise returns the launcher of this process.
+func recognise(env Env, given Given) (l recogniser, why string) {
+	var lacking []*reader
+	var first recogniser
+	for _, l := range order() {
+		alone := l.platform && given.Nodes == 1
+		if l.onlyChosen || alone || len(l.match(env)) == 0 {
+			continue
+		}
+		r := l.placement(env, given)
+		if r.lacks != "" && !l.platform {
+			if lacking = append(lacking, r); len(lacking) == 1 {
+				first = l
+			}
+			continue
+		}
+		more := func(r2 *reader) bool { return r2.tellsMore(r.p) }
+		if len(lacking) > 0 && (!l.complete(env, given) || slices.ContainsFunc(lacking, more)) {
+			break
+		}
+		return l, ""
+	}
+	if len(lacking) > 0 {
+		return first, ""
+	}
+	return recognisersOf(None)[0], "no launcher variables are set"
 }
 
 // recognisersOf returns the recognisers of launchers. Every Launcher constant has one; Kubeflow has
@@ -196,6 +270,7 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 			continue
 		}
 		other, theirs := string(l.name), l.placement(r.env, r.given)
+		lacking := theirs.lacks != "" && !l.platform && !theirs.tellsMore(r.p)
 		agree := theirs.err == nil && theirs.p.Rank == r.p.Rank && theirs.p.Size == r.p.Size
 		why := name + " takes precedence"
 		switch {
@@ -208,6 +283,9 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 		case l.outer && !chosen.outer:
 			why = name + " runs inside " + other + ", whose variables describe " +
 				"" + name + "'s daemons"
+		case lacking:
+			why = theirs.lacks + " is not set"
+			r.p.Lacking = append(r.p.Lacking, r.env.shown(matched...)+": "+why)
 		case !l.outer && !agree:
 			rank, size := r.p.source("rank").describe(), r.p.source("size").describe()
 			r.err = &Error{

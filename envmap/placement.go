@@ -30,6 +30,9 @@ type Placement struct {
 	// Unclaimed is "RANK=0 and WORLD_SIZE=2 are set" if variables say that this process is one of
 	// several and this placement, which nobody has chosen, does not use them. Otherwise it is "".
 	Unclaimed string
+	// Lacking has the variables of launchers that are ignored because others are missing, each as
+	// "OMPI_COMM_WORLD_RANK=3: OMPI_COMM_WORLD_SIZE is not set".
+	Lacking []string
 	// Advice holds sentences about this placement for the user.
 	Advice []string
 

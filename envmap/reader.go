@@ -14,7 +14,8 @@ type reader struct {
 	env     Env
 	given   Given
 	matched []string // the variables by which the launcher was recognised
-	hint    string   // what to do if a required number is missing; "" is hintLauncher
+	hint    string   // what to do if a required number is missing; "" is that of hintLacking
+	lacks   string   // the variable of the first required number that is missing
 	p       Placement
 	err     *Error
 }
@@ -51,9 +52,7 @@ func (r *reader) require(what string, names ...string) {
 	} else {
 		text += names[0] + " is not set"
 	}
-	if r.err = (&Error{Text: text, Hint: hintLauncher}); r.hint != "" {
-		r.err.Hint = r.hint
-	}
+	r.err, r.lacks = &Error{Text: text, Hint: r.hint}, names[0]
 }
 
 // takeWorld takes the four numbers whose variables differ in the prefix only.

@@ -112,6 +112,9 @@ func introduce(l *Local, events *reporter) {
 		if err := checkAllocation(l); err != nil {
 			events.diagnose(Warning, err)
 		}
+		for _, variables := range p.Lacking {
+			events.send(EnvironmentNote{Text: "ignoring " + variables, Verbose: true})
+		}
 		if l.Config.Insecure {
 			events.send(Unprotected{})
 		}
