@@ -93,11 +93,48 @@ func (d *device) noteShared(id Identity, mode DeviceMode) {
 		note = rank + " is not a device index: one device is visible (" + from +
 			"); Config.Device local-rank sets LOCAL_RANK to 0"
 	default:
-		n := itoa(count)
-		note = rank + " shares device " + itoa(d.index) + ": " + n + " devices are visible (" +
-			from + "); Config.ProcsPerNode " + n + " gives each worker its own"
+		note = rank + " shares device " + itoa(d.index) + ": " + itoa(count) +
+			" devices are visible (" + from + "); " + id.ownDevices(count)
 	}
 	d.notes = append(d.notes, note)
+}
+
+// ownDevices says how each worker of this node gets a device of its own. Config.ProcsPerNode counts
+// the workers of each of the launcher's tasks.
+func (id Identity) ownDevices(count int) string {
+	const own = " gives each worker its own"
+	n := itoa(count)
+	switch {
+	case id.Tasks < 1:
+		return "at most " + n + " workers on this node have their own"
+	case id.Tasks <= count:
+		return "Config.ProcsPerNode " + itoa(count/id.Tasks) + own
+	}
+	start := map[Launcher]string{
+		Slurm: "srun --ntasks-per-node " + n, SlurmPMI: "srun --ntasks-per-node " + n,
+		OpenMPI4: "mpirun --map-by ppr:" + n + ":node", OpenMPI5: "mpirun --map-by ppr:" + n + ":node",
+		Hydra: "mpiexec -ppn " + n, IntelMPI: "mpiexec -ppn " + n,
+	}[id.Launcher]
+	if start == "" {
+		start = "a start with " + n + " tasks on each node"
+	}
+	if id.LocalWorldSize > id.Tasks {
+		start += " with Config.ProcsPerNode 1"
+	}
+	return start + own
+}
+
+// OneWorker is a sentence about a node whose only worker sees several devices, "" if it does not.
+func (d Devices) OneWorker() string {
+	if d.Count() < 2 {
+		return ""
+	}
+	each := "Config.ProcsPerNode gpu"
+	if d.usable() == 1 {
+		each += " and Config.Device mask"
+	}
+	return "1 worker on a node with " + itoa(d.Count()) + " devices (" + d.From() + "): " + each +
+		" gives each device a worker; Config.ProcsPerNode 1 says that one is meant"
 }
 
 // mask leaves one of the visible devices.

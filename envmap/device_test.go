@@ -98,7 +98,7 @@ func TestDeviceModes(t *testing.T) {
 		t.Run(row.env+" "+itoa(row.local)+" "+string(row.mode), func(t *testing.T) {
 			env := parse(row.env)
 			id := Identity{Rank: row.local, WorldSize: 4, LocalRank: row.local, LocalWorldSize: 4,
-				Nodes: 1, Visible: VisibleDevices(env, nil)}
+				Nodes: 1, Tasks: 1, Visible: VisibleDevices(env, nil)}
 			c := changes(t, env, id, TorchOptions{Device: row.mode})
 			if got := c.value("RDZV_DEVICE_INDEX"); got != row.index {
 				t.Errorf("RDZV_DEVICE_INDEX=%q, want %q", got, row.index)
@@ -214,5 +214,44 @@ func TestOneWorkerNotesSharedDevices(t *testing.T) {
 	}
 	if noted != 1 {
 		t.Errorf("%d notes of 4 workers, want one", noted)
+	}
+}
+
+// How each worker gets a device of its own, if there are enough for that.
+func TestDevicesForEachWorker(t *testing.T) {
+	for _, row := range []struct {
+		launcher              Launcher
+		tasks, workers, count int // of the node
+		want                  string
+	}{
+		{None, 1, 4, 2, "Config.ProcsPerNode 2 gives each worker its own"},
+		{Slurm, 3, 3, 2, "srun --ntasks-per-node 2 gives each worker its own"},
+		{SlurmPMI, 4, 8, 2, "srun --ntasks-per-node 2 with Config.ProcsPerNode 1 gives each worker its own"},
+		{OpenMPI4, 4, 4, 2, "mpirun --map-by ppr:2:node gives each worker its own"},
+		{Hydra, 4, 4, 3, "mpiexec -ppn 3 gives each worker its own"},
+		{Flux, 4, 4, 3, "a start with 3 tasks on each node gives each worker its own"},
+		{Slurm, 2, 8, 5, "Config.ProcsPerNode 2 gives each worker its own"},
+		{PALS, 0, 4, 2, "at most 2 workers on this node have their own"},
+	} {
+		id := Identity{Launcher: row.launcher, Tasks: row.tasks, LocalWorldSize: row.workers}
+		if got := id.ownDevices(row.count); got != row.want {
+			t.Errorf("%+v: %q", row, got)
+		}
+	}
+}
+
+func TestOneWorkerOfSeveralDevices(t *testing.T) {
+	for value, want := range map[string]string{
+		"CUDA_VISIBLE_DEVICES=0,1": "1 worker on a node with 2 devices (CUDA_VISIBLE_DEVICES=0,1): " +
+			"Config.ProcsPerNode gpu gives each",
+		"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b": "Config.ProcsPerNode gpu and Config.Device mask gives each",
+		"CUDA_VISIBLE_DEVICES=0":           "",
+		"CUDA_VISIBLE_DEVICES=":            "",
+		"PATH=/bin":                        "",
+	} {
+		got := VisibleDevices(ParseEnv([]string{value}), nil).OneWorker()
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", value, got, want)
+		}
 	}
 }

@@ -17,6 +17,7 @@ type Identity struct {
 	Restarts   int    // largest number of attempts after the first
 	ErrorFile  string // where torch's @record writes the traceback; not set if ""
 	Launcher   Launcher
+	Tasks      int // of the launcher on this node; 0 if that is unknown
 
 	// Interface is the network interface with this node's address. If it is "", the
 	// *_SOCKET_IFNAME variables are not set.

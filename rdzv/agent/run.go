@@ -115,6 +115,9 @@ func introduce(l *Local, events *reporter) {
 		for _, variables := range p.Lacking {
 			events.send(EnvironmentNote{Text: "ignoring " + variables, Verbose: true})
 		}
+		if note := l.idleDevices(); note != "" {
+			events.send(EnvironmentNote{Text: note})
+		}
 		if l.Config.Insecure {
 			events.send(Unprotected{})
 		}

@@ -43,7 +43,7 @@ func (m Maker) Preview() (id envmap.Identity, open []string) {
 		NodeRank:       known(p.NodeRank, 0, "GROUP_RANK", "NODE_RANK"),
 		Nodes:          known(p.Nodes, 1, "GROUP_WORLD_SIZE"),
 		MasterAddr:     "unknown", RunID: "unknown",
-		Launcher: p.Launcher, Visible: m.Devices, GPUs: m.Devices.Count(),
+		Launcher: p.Launcher, Tasks: m.tasks(), Visible: m.Devices, GPUs: m.Devices.Count(),
 		NCCLConfigured: m.NCCLConfigured, NoLibuv: m.NoLibuv,
 	}
 	if p.Nodes != 1 {
@@ -101,10 +101,20 @@ func (m Maker) Of(w rdzv.World, i int, face string) envmap.Identity {
 		LocalRank: seat.LocalRankOf(i), LocalWorldSize: seat.LocalSize,
 		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
 		RunID: w.Job, Attempt: w.Attempt, Restarts: w.MaxRestarts, Launcher: m.Placement.Launcher,
+		Tasks:     m.tasks(),
 		Interface: face, NCCLConfigured: m.NCCLConfigured,
 		NoLibuv: m.NoLibuv,
 		Threads: m.CPUs.Threads(m.Workers, seat.LocalSize), Visible: m.Devices, GPUs: m.Devices.Count(),
 	}
+}
+
+// tasks is how many tasks the launcher has started on this node, 0 if that is unknown. Without one
+// it is the agent alone.
+func (m Maker) tasks() int {
+	if m.Placement.Launcher == envmap.None {
+		return 1
+	}
+	return max(m.Placement.LocalSize, 0)
 }
 
 // InterfaceIn is the interface that leads from this node to MASTER_ADDR, the same for all agents of
