@@ -66,8 +66,8 @@ type Config struct {
 	// what the launcher asks for, else 1.
 	ProcsPerNode string
 	// Job names the run, equal on all its agents; "" is the launcher's name for it, else one made
-	// of the program, its arguments and the user id. At most [MaxJob] bytes, no control characters,
-	// and as [rdzv.CheckName] says.
+	// of mpiexec's address under MPICH, or of the program, its arguments and the user id. At most
+	// [MaxJob] bytes, no control characters, and as [rdzv.CheckName] says.
 	Job string
 
 	// Store is the HOST or HOST:PORT of the agent that is to host the store; "" lets the agents

@@ -29,13 +29,17 @@ type Naming struct {
 // run and by whom, so that two different commands or users never meet. In an etcd cluster two runs
 // of one command by a launcher must not meet either, nor two jobs of a platform, such as the groups
 // of a LeaderWorkerSet, where multicast connects their pods.
+//
+// The tasks of one start of a launcher may run different programs. Where that start can be told
+// from others, the name is made of it, and of no program.
 func (n Naming) Name(proc fs.FS, pid int) (string, error) {
 	if n.Given != "" {
 		return n.Given, nil
 	}
 	var start string
-	inEtcd := n.InEtcd && n.Placement.Launcher != envmap.None
-	if inEtcd || n.Placement.Platform != "" {
+	launched := n.Placement.Launcher != envmap.None
+	inEtcd := n.InEtcd && launched
+	if launched {
 		start = launcher.StartedBy(n.Placement.Master, n.Env, proc, pid)
 	}
 	if inEtcd && start == "" {
@@ -43,14 +47,22 @@ func (n Naming) Name(proc fs.FS, pid int) (string, error) {
 			"from those of other jobs", n.Placement.Launcher), "give each job its own Config.Job NAME")
 	}
 	words := []string{strconv.Itoa(n.Agents), strconv.Itoa(os.Geteuid())}
-	words = append(words, n.Argv...)
+	name := string(n.Placement.Launcher)
+	if start == "" || !n.oneStart() {
+		words, name = append(words, n.Argv...), "nodes" // without a program the nodes are checked
+		if len(n.Argv) > 0 {
+			name = filepath.Base(n.Argv[0])
+		}
+	}
 	if start != "" {
 		words = append(words, start)
 	}
-	name := "nodes" // without a program the nodes are checked
-	if len(n.Argv) > 0 {
-		name = filepath.Base(n.Argv[0])
-	}
 	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
 	return name + "-" + hex.EncodeToString(sum[:4]), nil
+}
+
+// oneStart tells whether what StartedBy returns is that of one start alone. On the nodes of a
+// platform several jobs may run.
+func (n Naming) oneStart() bool {
+	return n.Placement.Platform == "" && (n.Placement.Master == "" || n.Env["MASTER_PORT"] != "")
 }
