@@ -19,6 +19,9 @@ const (
 	// DeviceLocalRank sets LOCAL_RANK, too, to the device's index, for programs that call
 	// set_device(LOCAL_RANK).
 	DeviceLocalRank DeviceMode = "local-rank"
+	// DeviceVirtual makes only the worker's own device visible, with index 0, and LOCAL_RANK is 0
+	// too, as with --virtual-local-rank of torchrun (torch 2.9).
+	DeviceVirtual DeviceMode = "virtual-local-rank"
 	// DeviceNone assigns no device.
 	DeviceNone DeviceMode = "none"
 )
@@ -26,7 +29,8 @@ const (
 // DeviceModes returns all modes, for help and messages.
 func DeviceModes() []string {
 	return []string{
-		string(DeviceIndex), string(DeviceMask), string(DeviceLocalRank), string(DeviceNone),
+		string(DeviceIndex), string(DeviceMask), string(DeviceLocalRank), string(DeviceVirtual),
+		string(DeviceNone),
 	}
 }
 
@@ -58,7 +62,11 @@ func assign(id Identity, mode DeviceMode) (device, error) {
 	if id.Visible.Note != "" {
 		d.notes = append(d.notes, id.Visible.Note)
 	}
-	if mode == DeviceMask {
+	switch mode {
+	case DeviceVirtual:
+		d.localRank = 0
+		return d.mask(id)
+	case DeviceMask:
 		return d.mask(id)
 	}
 	count := id.Visible.usable()

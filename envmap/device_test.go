@@ -92,6 +92,9 @@ func TestDeviceModes(t *testing.T) {
 		{"ROCR_VISIBLE_DEVICES=4,5", 1, DeviceMask, "0", "1", "ROCR_VISIBLE_DEVICES=5", ""},
 		{"ZE_AFFINITY_MASK=0.0,0.1", 1, DeviceMask, "0", "1", "ZE_AFFINITY_MASK=0.1", ""},
 		{"ASCEND_VISIBLE_DEVICES=4,5", 1, DeviceMask, "0", "1", "ASCEND_RT_VISIBLE_DEVICES=1", ""},
+		{"CUDA_VISIBLE_DEVICES=7,6,5,4", 3, DeviceVirtual, "0", "0", "CUDA_VISIBLE_DEVICES=4", ""},
+		{"", 3, DeviceVirtual, "", "0", "", ""},
+		{"CUDA_VISIBLE_DEVICES=", 3, DeviceVirtual, "", "0", "", ""},
 		{"CUDA_VISIBLE_DEVICES=0,1,2,3", 3, DeviceNone, "", "3", "", ""},
 		{"CUDA_VISIBLE_DEVICES=2", 3, DeviceNone, "", "3", "", ""},
 	} {
@@ -188,11 +191,28 @@ func TestProcsPerNode(t *testing.T) {
 		{"gpu", 0, 64, 0}, {"cpu", 4, 64, 64},
 		{"0", 4, 64, 0}, {"-2", 4, 64, 0}, {"1024", 0, 1, 1024}, {"1025", 0, 1, 0},
 		{"cpu", 0, 1025, 0}, {"two", 4, 64, 0}, {"cpu", 0, 0, 0}, {"1.5", 1, 1, 0},
+		{"xpu", 2, 64, 2}, {"npu", 8, 64, 8}, {"hpu", 0, 64, 0},
 	} {
 		n, err := ProcsPerNode(row.spec, row.devices, row.cpus, 1024)
 		if n != row.want || (err == nil) != (row.want > 0) {
 			t.Errorf("ProcsPerNode(%q, %d, %d) = %d, %v; want %d", row.spec, row.devices, row.cpus,
 				n, err, row.want)
+		}
+	}
+}
+
+func TestCountFor(t *testing.T) {
+	const intel, nvidia = "ZE_AFFINITY_MASK=0,1", "CUDA_VISIBLE_DEVICES=0,1,2"
+	for _, row := range []struct {
+		env, spec string
+		want      int
+	}{
+		{intel, "xpu", 2}, {intel, "npu", 0}, {intel, "hpu", 0}, {intel, "gpu", 2}, {intel, "auto", 2},
+		{nvidia, "gpu", 3}, {nvidia, "xpu", 0},
+		{"ASCEND_RT_VISIBLE_DEVICES=4,5", "npu", 2}, {"HABANA_VISIBLE_MODULES=0", "hpu", 1},
+	} {
+		if n := VisibleDevices(parse(row.env), nil).CountFor(row.spec); n != row.want {
+			t.Errorf("%s: CountFor(%q) = %d, want %d", row.env, row.spec, n, row.want)
 		}
 	}
 }

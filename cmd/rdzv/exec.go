@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"rdzv/cmd/rdzv/internal/announce"
@@ -36,6 +37,7 @@ func (a *app) exec(args []string) int {
 		end:    termination.End{Env: a.env, Console: a.console, Words: words},
 	}
 	e.others, e.missing = awaitTasks(context.Background())
+	defer e.endLogs()
 	local, err := e.plan(args)
 	e.turns = turn.Catch() // not before: SIGTERM ends an agent that waits for a file
 	if err != nil {
@@ -73,6 +75,7 @@ type execution struct {
 	report   *reportfile.Report
 	end      termination.End
 	events   *eventfile.File
+	logs     string         // directory that was made for them; "" is none
 	problems []rdzv.Problem // of the files of report and events
 	host     string         // name of this node
 	announce bool           // tell the user what all agents of this node know
@@ -94,6 +97,14 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	e.words.SetJoinTimeout(*e.options.JoinTimeout())
 	e.events = eventfile.New(output.EventFile, func(err error) { own.Warn("%v", err) })
 	config := e.options.Config(e.app.process())
+	if output.TemporaryLogs {
+		var err error
+		if config.LogDir, err = os.MkdirTemp(config.LogDir, "rdzv-logs-"); err != nil {
+			return nil, fmt.Errorf("cannot make a log directory for --redirects: %w", err)
+		}
+		e.logs = config.LogDir
+		e.nameLogs()
+	}
 	config.Program, config.Problems = e.program, e.problems
 	config.Tasks, config.TasksMissing = e.others.forAgent(config), e.missing
 	if role.Err != nil {
@@ -106,6 +117,20 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	local, err := agent.Plan(config)
 	return local, insideWorker("exec", err,
 		"a worker cannot start another job; --launcher none starts one nevertheless")
+}
+
+// endLogs says at the end where the output is, or removes the directory if no worker was started.
+func (e *execution) endLogs() {
+	if e.logs != "" && os.Remove(e.logs) != nil {
+		e.nameLogs()
+	}
+}
+
+// nameLogs says where the output of ranks is, if the user has not chosen that.
+func (e *execution) nameLogs() {
+	if e.logs != "" {
+		e.app.console.Info("the output of each rank is in %s", filepath.Join(e.logs, "latest"))
+	}
 }
 
 // read takes the flags and the program.

@@ -62,7 +62,7 @@ type Config struct {
 	// Nodes-1: different on each agent, or nil on all, which then have an order of their own. Only
 	// with it can several agents of one job run on one host.
 	NodeRank *int
-	// ProcsPerNode is the number of workers of this agent: a number, "gpu", "cpu" or "auto". "" is
+	// ProcsPerNode is the number of workers of this agent, as [envmap.ProcsPerNode] reads it. "" is
 	// what the launcher asks for, else 1.
 	ProcsPerNode string
 	// Job names the run, equal on all its agents; "" is the launcher's name for it, else one made

@@ -101,7 +101,7 @@ func (l *Local) countWorkers() error {
 	if procs == "" {
 		return nil
 	}
-	n, err := envmap.ProcsPerNode(procs, l.Devices.Count(), l.CPUs.Count, rdzv.MaxSlots)
+	n, err := envmap.ProcsPerNode(procs, l.Devices.CountFor(procs), l.CPUs.Count, rdzv.MaxSlots)
 	if err == nil {
 		l.Workers = n
 	}

@@ -70,8 +70,6 @@ func Foreign() map[string]string {
 		"rm": docker, "it": docker, "i": docker, "network": docker, "ipc": docker, "volume": docker,
 		"shm-size": docker, "mount": docker, "ulimit": docker, "privileged": docker, "runtime": docker,
 		"entrypoint": docker, "workdir": docker,
-		// torchrun
-		"virtual-local-rank": "use --device mask, which sets CUDA_VISIBLE_DEVICES and keeps LOCAL_RANK",
 	}
 }
 
@@ -80,7 +78,7 @@ func foreignSwitches() []string {
 	return []string{
 		"tag-output", "oversubscribe", "allow-run-as-root", "report-bindings", "label", "l",
 		"exclusive", "multi-gpu", "same-network", "use-deepspeed", "use-fsdp", "no-ssh",
-		"no-local-rank", "rm", "it", "i", "privileged", "virtual-local-rank",
+		"no-local-rank", "rm", "it", "i", "privileged",
 	}
 }
 

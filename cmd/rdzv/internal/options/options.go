@@ -4,6 +4,7 @@
 package options
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -103,7 +104,7 @@ func (o *Options) Check(env envmap.Env) error {
 	problems := []error{
 		o.place.check(c, o.given), o.store.read(c, env), o.environment.check(c),
 		o.limits.readShareSignals(c), o.restarts.read(c), o.Output.check(c),
-		o.Torchrun.apply(c, &o.Output),
+		o.Torchrun.apply(c, &o.Output, cmp.Or(env["TMPDIR"], "/tmp")),
 	}
 	return flags.Join(append(problems, c.inFlags(o.settings(env).Validate()))...)
 }

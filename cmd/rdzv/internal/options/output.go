@@ -13,6 +13,9 @@ type Output struct {
 	Quiet, Verbose bool
 	ReportFile     string
 	EventFile      string
+	// TemporaryLogs says that exec makes the log directory in that of the agent's configuration, the
+	// one for temporary files: --redirects without --log-dir.
+	TemporaryLogs bool
 
 	tag     bool
 	logDir  string

@@ -10,13 +10,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/envmap"
 )
 
 // Torchrun are the flags of torchrun that exec accepts besides its own, so that a whole command
 // line of torchrun works. They are in no help.
 //
-// Source: torch/distributed/run.py of PyTorch, torch 1.13 and two later versions: one that has
-// --signals-to-handle, and one that also has --shutdown-timeout and --duplicate-stdout-filters.
+// Source: torch/distributed/run.py of PyTorch, torch 1.13 and three later versions: one that has
+// --signals-to-handle, one that has --virtual-local-rank, and one that also has --shutdown-timeout
+// and --duplicate-stdout-filters.
 type Torchrun struct {
 	Module   bool // the program is a Python module
 	NoPython bool // the program is not run by Python
@@ -34,6 +36,9 @@ func (t *Torchrun) define(f *pflag.FlagSet) {
 	own.BoolFunc("standalone", "", func(string) error { return f.Set("nodes", "1") })
 	own.Func("rdzv-endpoint", "", func(text string) error { return setEndpoint(f, text) })
 	own.Func("shutdown-timeout", "", func(text string) error { return setShutdown(f, text) })
+	own.BoolFunc("virtual-local-rank", "", func(string) error {
+		return f.Set("device", string(envmap.DeviceVirtual))
+	})
 	own.Func("numa-binding", "", func(text string) error { return setNUMABinding(f, text) })
 	own.BoolVarP(&t.Module, "module", "m", false, "")
 	own.BoolVar(&t.NoPython, "no-python", false, "")
@@ -83,8 +88,9 @@ func setNUMABinding(f *pflag.FlagSet, mode string) error {
 	return f.Set("bind", "numa")
 }
 
-// apply sets what --redirects, --tee and --local-ranks-filter mean.
-func (t *Torchrun) apply(c command, o *Output) error {
+// apply sets what --redirects, --tee and --local-ranks-filter mean. temporary is the directory for
+// temporary files.
+func (t *Torchrun) apply(c command, o *Output, temporary string) error {
 	if t.localRanks != "" && o.show == "" {
 		o.show = "local:" + t.localRanks
 	}
@@ -94,12 +100,15 @@ func (t *Torchrun) apply(c command, o *Output) error {
 		case value != "3":
 			return c.reject(true, name, value, "must be 0 or 3, because rdzv keeps stdout and stderr of "+
 				"a rank in one file; --show RANKS chooses what is shown")
-		case o.logDir == "":
-			return c.reject(true, name, value, "give --log-dir DIR too")
 		case name == "tee":
 			o.tag = true
-		case o.show == "":
-			o.show = "none"
+		default:
+			if o.show == "" {
+				o.show = "none"
+			}
+			if o.logDir == "" {
+				o.logDir, o.TemporaryLogs = temporary, true
+			}
 		}
 	}
 	return nil
