@@ -86,7 +86,7 @@ func (t *tree) try(m mutant) (result string, took time.Duration, err error) {
 	if err := t.compile(m.test.pkg, t.mutated); err != nil {
 		return "", 0, err
 	}
-	failed, took, err := t.run(t.mutated, m.test, limit)
+	failed, took, err := t.run(t.mutated, m.test, limitWithFault)
 	if errors.Is(err, context.DeadlineExceeded) || err == nil && len(failed) == 0 {
 		return "NOT FOUND", took, nil
 	}
