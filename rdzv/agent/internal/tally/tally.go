@@ -71,27 +71,37 @@ func (t *Tally) Rank0() int {
 // agent still run. Workers that end together are reported together, when the last has ended.
 const progressDelay = time.Second
 
-// End records the end of a worker.
+// End records the end of a worker. After that of the last one it waits for Settle, which may take
+// long if the store does not answer: the others who use the tally do not wait for it.
 func (t *Tally) End(worker rdzv.Worker) {
+	if all := t.end(worker); all != nil {
+		t.Settle(all)
+	}
+}
+
+// end records the end of a worker. If it was the last one it returns how all have ended.
+func (t *Tally) end(worker rdzv.Worker) (all []rdzv.Worker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended, t.at = append(t.ended, worker), append(t.at, time.Now())
 	switch {
 	case len(t.ended) == t.Number:
-		t.setAges()
-		t.Settle(t.ended)
+		return t.withAges()
 	case t.timer == nil:
 		t.timer = time.AfterFunc(progressDelay, func() { t.wg.Go(t.progress) })
 	default:
 		t.timer.Reset(progressDelay)
 	}
+	return nil
 }
 
-// setAges sets how long ago each worker ended.
-func (t *Tally) setAges() {
+// withAges are those that have ended, with how long ago that was.
+func (t *Tally) withAges() []rdzv.Worker {
+	list := slices.Clone(t.ended)
 	for i, at := range t.at {
-		t.ended[i].Age = rdzv.Seconds(time.Since(at))
+		list[i].Age = rdzv.Seconds(time.Since(at))
 	}
+	return list
 }
 
 func (t *Tally) progress() {

@@ -1,0 +1,32 @@
+package tally
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"rdzv/rdzv"
+)
+
+// While the store does not answer the report of how all workers have ended, it is known which ran.
+func TestSettleDelayed(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	tally := &Tally{Number: 1, Settle: func([]rdzv.Worker) { close(asked); <-answer }}
+	tally.Start(Process{PID: 100})
+	var wg sync.WaitGroup
+	wg.Go(func() { tally.End(rdzv.Worker{}) })
+	<-asked
+	running := make(chan []Process, 1)
+	go func() { running <- tally.Running() }()
+	select {
+	case list := <-running:
+		if len(list) > 0 {
+			t.Errorf("%v run, want none", list)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Running waits for the answer of the store")
+	}
+	close(answer)
+	wg.Wait()
+	tally.Close()
+}
