@@ -26,6 +26,7 @@ type Tally struct {
 	ended   []rdzv.Worker
 	at      []time.Time    // when each of ended has ended
 	timer   *time.Timer    // nil until some but not all have ended
+	closed  bool           // nothing more is reported than what wg waits for
 	wg      sync.WaitGroup // of what is still to be reported
 }
 
@@ -88,7 +89,7 @@ func (t *Tally) end(worker rdzv.Worker) (all []rdzv.Worker) {
 	case len(t.ended) == t.Number:
 		return t.withAges()
 	case t.timer == nil:
-		t.timer = time.AfterFunc(progressDelay, func() { t.wg.Go(t.progress) })
+		t.timer = time.AfterFunc(progressDelay, t.beginProgress)
 	default:
 		t.timer.Reset(progressDelay)
 	}
@@ -102,6 +103,15 @@ func (t *Tally) withAges() []rdzv.Worker {
 		list[i].Age = rdzv.Seconds(time.Since(at))
 	}
 	return list
+}
+
+// beginProgress reports progress, unless Close waits already for what is reported.
+func (t *Tally) beginProgress() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.wg.Go(t.progress)
+	}
 }
 
 func (t *Tally) progress() {
@@ -119,6 +129,7 @@ func (t *Tally) Go(f func()) { t.wg.Go(f) }
 // Close waits until nothing more is reported.
 func (t *Tally) Close() {
 	t.mu.Lock()
+	t.closed = true
 	if t.timer != nil {
 		t.timer.Stop()
 	}

@@ -3,6 +3,7 @@ package tally
 import (
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rdzv/rdzv"
@@ -29,4 +30,23 @@ func TestSettleDelayed(t *testing.T) {
 	close(answer)
 	wg.Wait()
 	tally.Close()
+}
+
+// A report that becomes due while the tally is closed is made before Close returns, or not at all.
+func TestProgressBeforeClose(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			closed := false
+			tally := &Tally{Number: 2, Progress: func([]rdzv.Worker) {
+				if closed {
+					t.Error("a report after Close")
+				}
+			}}
+			tally.End(rdzv.Worker{})
+			time.Sleep(progressDelay) // both are due at the same moment
+			tally.Close()
+			closed = true
+			synctest.Wait()
+		})
+	}
 }
