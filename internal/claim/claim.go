@@ -14,14 +14,16 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"rdzv/internal/peer"
 )
 
 // A Claim is a name that this process has claimed.
 type Claim struct {
-	l    *net.UnixListener
-	done sync.WaitGroup
+	l      net.Listener
+	closed chan struct{}
+	done   sync.WaitGroup
 }
 
 // A TakenError means that another process of this user has the claim.
@@ -45,25 +47,42 @@ func Take(name string) (*Claim, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot claim %q: %w", addr.Name, err)
 	}
-	c := &Claim{l: l}
-	c.done.Go(c.answer)
-	return c, nil
+	return held(l), nil
 }
+
+// held is the claim of a name at whose address this process listens.
+func held(l net.Listener) *Claim {
+	c := &Claim{l: l, closed: make(chan struct{})}
+	c.done.Go(c.answer)
+	return c
+}
+
+// acceptRetry is the time between two calls of accept(2) after an error.
+const acceptRetry = 20 * time.Millisecond
 
 // answer accepts those who ask whose claim this is, because the kernel refuses them when thousands
 // are waiting.
 func (c *Claim) answer() {
 	for {
 		conn, err := c.l.Accept()
-		if err != nil { // it was closed, or there is no free file descriptor
+		switch {
+		case err == nil:
+			conn.Close()
+		case errors.Is(err, net.ErrClosed):
 			return
+		default: // such as no free file descriptor, which can be temporary
+			select {
+			case <-c.closed:
+				return
+			case <-time.After(acceptRetry):
+			}
 		}
-		conn.Close()
 	}
 }
 
 // Close releases the claim.
 func (c *Claim) Close() {
+	close(c.closed)
 	c.l.Close()
 	c.done.Wait()
 }

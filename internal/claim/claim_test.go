@@ -5,10 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -62,6 +66,39 @@ func TestTake(t *testing.T) {
 	}
 	first.Close()
 	take(t, name).Close()
+}
+
+// fails is a listener of which the first Accept fails.
+type fails struct {
+	net.Listener
+	once sync.Once
+}
+
+func (l *fails) Accept() (conn net.Conn, err error) {
+	l.once.Do(func() { err = syscall.EMFILE })
+	if err != nil {
+		return nil, err
+	}
+	return l.Listener.Accept()
+}
+
+// A process that has had no free file descriptor answers again when it has one.
+func TestNoDescriptor(t *testing.T) {
+	l, err := net.Listen("unix", "@rdzv/test/"+rand.Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := held(&fails{Listener: l})
+	defer c.Close()
+	conn, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("whoever asks gets %v, want %v", err, io.EOF)
+	}
 }
 
 // A claim of another process is its user's: this one cannot have it, whoever that is, until the

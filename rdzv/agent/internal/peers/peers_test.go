@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -53,6 +55,34 @@ func TestOffset(t *testing.T) {
 		if wrong := m.Offset - (c.there - c.here); wrong.Abs() > m.RoundTrip/2+clocks {
 			t.Errorf("clocks %v and %v: offset %v, round trip %v", c.here, c.there, m.Offset, m.RoundTrip)
 		}
+	}
+}
+
+// fails is a listener of which the first Accept fails.
+type fails struct {
+	net.Listener
+	once sync.Once
+}
+
+func (l *fails) Accept() (conn net.Conn, err error) {
+	l.once.Do(func() { err = syscall.EMFILE })
+	if err != nil {
+		return nil, err
+	}
+	return l.Listener.Accept()
+}
+
+// An agent that has had no free file descriptor answers when it has one again.
+func TestNoDescriptor(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := secret.NewKey()
+	s := serveOn(&fails{Listener: l}, "agent", key, time.Now)
+	defer s.Close()
+	if _, err := NewClient(key, time.Now).Measure(deadline(t, limit), s.Addr(), "agent"); err != nil {
+		t.Errorf("the agent did not answer: %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -62,10 +63,14 @@ func Listen(addr, id string, key Key, now func() time.Time) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return serveOn(listener, id, key, now), nil
+}
+
+func serveOn(listener net.Listener, id string, key Key, now func() time.Time) *Server {
 	s := &Server{id: id, key: key, now: now, listener: listener}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.wg.Go(s.serve)
-	return s, nil
+	return s
 }
 
 // Addr is the address and port on which the server listens.
@@ -78,6 +83,9 @@ func (s *Server) Close() {
 	s.wg.Wait()
 }
 
+// acceptRetry is the time between two calls of accept(2) after an error.
+const acceptRetry = 20 * time.Millisecond
+
 func (s *Server) serve() {
 	places := make(chan struct{}, connections)
 	for {
@@ -87,8 +95,16 @@ func (s *Server) serve() {
 			return
 		}
 		conn, err := s.listener.Accept()
-		if err != nil {
-			return // closed, or there are too many open files: the others get no answer
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // such as no free file descriptor, which can be temporary
+			<-places
+			select {
+			case <-s.ctx.Done():
+			case <-time.After(acceptRetry):
+			}
+			continue
 		}
 		s.wg.Go(func() {
 			defer func() { <-places }()
