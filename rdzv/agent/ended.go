@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
@@ -113,9 +114,11 @@ func (w *workers) someEnded(list []rdzv.Worker) {
 }
 
 // cannotRun ends the job because this agent could not run the workers of a task, of which the first
-// one has this index, or could not end them. A holder that has died is a loss, as that of the agent
-// itself would be, also if all workers had ended.
-func (w *workers) cannotRun(first int, err error) {
+// one has this index, or could not end them. The number of those that it has not run is given. A
+// holder that has died is a loss, as that of the agent itself would be, also if all workers had
+// ended.
+func (w *workers) cannotRun(first, number int, err error) {
+	seat := w.world.Seat
 	if errors.Is(err, wrap.ErrHolder) {
 		process := "holder"
 		if t := w.local.all().of(first); isLoss(err) && t.task != nil && err != wrap.ErrHolder {
@@ -123,15 +126,26 @@ func (w *workers) cannotRun(first int, err error) {
 			loseTask(w.in, t)
 		}
 		lost := fmt.Sprintf("lost the %s of rank %d on %s; what its workers had left was killed",
-			process, w.world.Seat.RankOf(first), host.Name())
+			process, seat.RankOf(first), host.Name())
 		w.events.write(func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost, false) })
 	}
-	if isLoss(err) {
-		return
+	failed := rdzv.Worker{
+		Rank: seat.RankOf(first), LocalRank: seat.LocalRankOf(first), Code: CodeAgent, Text: err.Error(),
 	}
-	w.events.diagnose(Warning, err)
-	worker := notRun(w.world.Seat, first, err)
-	w.events.write(func(ctx context.Context) error { return w.session.Fail(ctx, worker) })
+	if !isLoss(err) {
+		w.events.diagnose(Warning, err)
+		w.events.write(func(ctx context.Context) error { return w.session.Fail(ctx, failed) })
+	}
+	for i := first; i < first+number; i++ {
+		worker := rdzv.Worker{ // as one that was stopped before it was started
+			Rank: seat.RankOf(i), LocalRank: seat.LocalRankOf(i),
+			Signal: rdzv.Signal(syscall.SIGTERM), Stopped: true,
+		}
+		if i == first && !isLoss(err) {
+			worker = failed
+		}
+		w.tally.End(worker)
+	}
 }
 
 // isLoss tells whether a holder has died and nothing is left.
@@ -160,12 +174,4 @@ func awaitClosed(ctx context.Context, events *reporter, pids []int) {
 		events.diagnose(Warning, fmt.Errorf("waiting up to %v for pid %d on %s to close %s",
 			closeLimit, pid, host.Name(), file))
 	})
-}
-
-// notRun is the end of workers that this agent could not run.
-func notRun(seat rdzv.Seat, first int, err error) rdzv.Worker {
-	return rdzv.Worker{
-		Rank: seat.RankOf(first), LocalRank: seat.LocalRankOf(first),
-		Code: CodeAgent, Text: err.Error(),
-	}
 }

@@ -189,12 +189,7 @@ func (m *membership) work(in *interrupts) *workers {
 	if w.vanishes {
 		m.vanish() // not before, because processes of the workers may have run until now
 	}
-	if err != nil {
-		w.left = survivors(err)
-		if !isLoss(err) {
-			m.settle([]rdzv.Worker{notRun(m.world.Seat, 0, err)})
-		}
-	}
+	w.left = survivors(err)
 	if m.world.MaxRestarts == 0 {
 		m.port.Release() // otherwise the next attempt must get another one
 	}

@@ -1,10 +1,13 @@
 package agent_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"rdzv/rdzv"
@@ -78,13 +81,8 @@ func TestTasks(t *testing.T) {
 
 // The first failure of any task's worker stops the workers of all.
 func TestTaskFails(t *testing.T) {
-	c, _ := tasks(t, 0, 1, 2, 3)
-	c.Environ = append(c.Environ, "FAILS=1")
-	for i := range c.Tasks {
-		c.Tasks[i].Environ = append(c.Tasks[i].Environ, "FAILS=1")
-	}
 	r := &recorder{t: t}
-	result, err := r.run(t.Context(), c)
+	result, err := r.run(t.Context(), failing(t))
 	checkCode(t, result, err, 7)
 	v := result.Verdict
 	if v == nil || v.Kind != rdzv.Failed || v.Rank != 2 || v.LocalRank != 2 {
@@ -102,4 +100,61 @@ func TestTaskFails(t *testing.T) {
 	if slices.Sort(exited); strings.Join(exited, " ") != "0 1 2 3" {
 		t.Errorf("ranks %q have ended, want all 4, each once", exited)
 	}
+}
+
+// failing are tasks of which the workers fail, or run until they are stopped.
+func failing(t *testing.T) agent.Config {
+	t.Helper()
+	c, _ := tasks(t, 0, 1, 2, 3)
+	c.Environ = append(c.Environ, "FAILS=1")
+	for i := range c.Tasks {
+		c.Tasks[i].Environ = append(c.Tasks[i].Environ, "FAILS=1")
+	}
+	return c
+}
+
+// cannotRun is [agent.Task.Run] of a task that cannot run workers.
+func cannotRun(context.Context, wrap.Tree) ([]wrap.Result, error) {
+	return nil, errors.New("no more processes")
+}
+
+// If the workers of one task cannot be run its first one has failed, and no other.
+func TestTaskCannotRun(t *testing.T) {
+	c := failing(t)
+	c.Tasks[0].Run = cannotRun
+	r := &recorder{t: t}
+	result, err := r.run(t.Context(), c)
+	checkCode(t, result, err, agent.CodeAgent)
+	v := result.Verdict
+	if v == nil || v.Kind != rdzv.Failed || v.Rank != 1 || v.Text != "no more processes" {
+		t.Errorf("verdict %+v, want the failure of rank 1", v)
+	}
+	for _, f := range result.Failures {
+		if f.Rank != 2 { // which may fail at the same time
+			t.Errorf("%+v failed too", f)
+		}
+	}
+}
+
+// An agent settles also if it has lost a task and cannot run the workers of another one.
+func TestTaskLostAndTaskCannotRun(t *testing.T) {
+	c := failing(t)
+	c.Tasks[0].Run = cannotRun
+	c.Tasks[2].Run = func(_ context.Context, tree wrap.Tree) ([]wrap.Result, error) {
+		return killed(tree, wrap.ErrHolder)
+	}
+	r := &recorder{t: t}
+	if result, err := r.run(t.Context(), c); err != nil || !result.Settled {
+		t.Errorf("Run: %+v, %v, want all agents settled", result, err)
+	}
+}
+
+// killed is what [agent.Task.Run] returns if the workers have been killed for this reason.
+func killed(tree wrap.Tree, why error) (results []wrap.Result, err error) {
+	for i := range tree.Workers {
+		r := wrap.Result{Signal: syscall.SIGKILL, Stopped: true, Err: why}
+		tree.Ended(i, r)
+		results = append(results, r)
+	}
+	return results, why
 }

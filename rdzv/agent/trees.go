@@ -27,9 +27,10 @@ func (w *workers) run() error {
 	defer w.output.close()
 	defer w.holdRAS()()
 	defer w.recorders.RemoveFIFOs()
+	defer w.tally.Close()
 	held, err := w.hold()
 	if err != nil {
-		w.cannotRun(0, err)
+		w.cannotRun(0, w.tally.Number, err)
 		return err
 	}
 	if held != nil {
@@ -37,7 +38,7 @@ func (w *workers) run() error {
 	}
 	trees, err := w.trees()
 	if err != nil {
-		w.cannotRun(0, err)
+		w.cannotRun(0, w.tally.Number, err)
 		return err
 	}
 	for i := range trees {
@@ -47,7 +48,6 @@ func (w *workers) run() error {
 	for _, t := range w.local.all() {
 		w.before = append(w.before, postmortem.OOMKills(t.Config.Root))
 	}
-	defer w.tally.Close()
 	defer w.holdBack(trees)()
 	defer w.watchInit()()
 	defer w.watchStall()()
@@ -71,15 +71,17 @@ func (w *workers) hold() (*wrap.HeldSocket, error) {
 	return wrap.HoldSocket(socket)
 }
 
-// runTrees runs the workers of all tasks. failed is called as soon as it has failed for a task: the
+// runTrees runs the workers of all tasks. failed is called as soon as it has failed for a task,
+// with the index of the task's first worker, and how many have not been run: all or none. The
 // others may go on, until the job ends.
 func runTrees(
-	ctx context.Context, l *Local, trees []wrap.Tree, failed func(first int, err error),
+	ctx context.Context, l *Local, trees []wrap.Tree, failed func(first, notRun int, err error),
 ) error {
 	errs := make([]error, len(trees))
 	run := func(i, first int, run func(context.Context, wrap.Tree) ([]wrap.Result, error)) {
-		if _, errs[i] = run(ctx, trees[i]); errs[i] != nil {
-			failed(first, errs[i])
+		var results []wrap.Result
+		if results, errs[i] = run(ctx, trees[i]); errs[i] != nil {
+			failed(first, len(trees[i].Workers)-len(results), errs[i])
 		}
 	}
 	var wg sync.WaitGroup
@@ -96,7 +98,7 @@ func runTrees(
 	case 0:
 		return nil
 	case 1:
-		return errs[0] // a caller compares it
+		return errs[0]
 	}
 	return multierror.Append(nil, errs...)
 }
