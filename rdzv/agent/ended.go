@@ -31,8 +31,8 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 	case errors.Is(r.Err, wrap.ErrHolder): // killed, possibly by the kernel's out-of-memory killer
 		worker.Stopped = true // the worker has not failed by itself
 		process, final := "holder", false
-		if r.Err != wrap.ErrHolder {
-			loseTask(w.in, w.local.all().of(i))
+		if t := w.local.all().of(i); hasDied(t) {
+			loseTask(w.in, t)
 			process, final = "task", w.hosting // with its holder; nobody can replace the store
 		}
 		lost := fmt.Sprintf(
@@ -121,7 +121,7 @@ func (w *workers) cannotRun(first, number int, err error) {
 	seat := w.world.Seat
 	if errors.Is(err, wrap.ErrHolder) {
 		process := "holder"
-		if t := w.local.all().of(first); isLoss(err) && t.task != nil && err != wrap.ErrHolder {
+		if t := w.local.all().of(first); isLoss(err) && hasDied(t) {
 			process = "task"
 			loseTask(w.in, t)
 		}
@@ -145,6 +145,19 @@ func (w *workers) cannotRun(first, number int, err error) {
 			worker = failed
 		}
 		w.tally.End(worker)
+	}
+}
+
+// hasDied tells whether the process of a task has, if that is another one than this process.
+func hasDied(t *Local) bool {
+	if t.task == nil {
+		return false
+	}
+	select {
+	case <-t.task.Lost:
+		return true
+	default:
+		return false
 	}
 }
 

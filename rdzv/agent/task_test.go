@@ -141,7 +141,7 @@ func TestTaskLostAndTaskCannotRun(t *testing.T) {
 	c := failing(t)
 	c.Tasks[0].Run = cannotRun
 	c.Tasks[2].Run = func(_ context.Context, tree wrap.Tree) ([]wrap.Result, error) {
-		return killed(tree, wrap.ErrHolder)
+		return killed(tree, wrap.ErrHolder), wrap.ErrHolder
 	}
 	r := &recorder{t: t}
 	if result, err := r.run(t.Context(), c); err != nil || !result.Settled {
@@ -149,12 +149,46 @@ func TestTaskLostAndTaskCannotRun(t *testing.T) {
 	}
 }
 
-// killed is what [agent.Task.Run] returns if the workers have been killed for this reason.
-func killed(tree wrap.Tree, why error) (results []wrap.Result, err error) {
+// killed are the results if the workers of a task have been killed for this reason.
+func killed(tree wrap.Tree, why error) (results []wrap.Result) {
 	for i := range tree.Workers {
 		r := wrap.Result{Signal: syscall.SIGKILL, Stopped: true, Err: why}
 		tree.Ended(i, r)
 		results = append(results, r)
 	}
-	return results, why
+	return results
+}
+
+// Whether a task has died, or only the holder of its workers, does not depend on how the errors are
+// written.
+func TestTaskOrHolderLost(t *testing.T) {
+	inTask := fmt.Errorf("in the task: %w", wrap.ErrHolder)
+	for _, test := range []struct {
+		died   bool
+		worker error // nil if all had ended
+		run    error
+		want   string
+	}{
+		{false, wrap.ErrHolder, wrap.ErrHolder, "lost the holder of rank 2"},
+		{false, inTask, inTask, "lost the holder of rank 2"},
+		{false, nil, inTask, "lost the holder of rank 2"},
+		{true, wrap.ErrHolder, wrap.ErrHolder, "lost the task of rank 2"},
+		{true, inTask, inTask, "lost the task of rank 2"},
+		{true, nil, wrap.ErrHolder, "lost the task of rank 2"},
+	} {
+		c, gone := failing(t), make(chan struct{})
+		c.Tasks[1].Lost = gone
+		c.Tasks[1].Run = func(_ context.Context, tree wrap.Tree) ([]wrap.Result, error) {
+			if test.died {
+				close(gone)
+			}
+			return killed(tree, test.worker), test.run
+		}
+		r := &recorder{t: t}
+		result, err := r.run(t.Context(), c)
+		v := result.Verdict
+		if err != nil || v == nil || v.Kind != rdzv.Lost || !strings.HasPrefix(v.Text, test.want) {
+			t.Errorf("%+v: verdict %+v, %v", test, v, err)
+		}
+	}
 }
