@@ -164,13 +164,15 @@ func hasDied(t *Local) bool {
 // isLoss tells whether a holder has died and nothing is left.
 func isLoss(err error) bool { return errors.Is(err, wrap.ErrHolder) && len(survivors(err)) == 0 }
 
-// survivors are the processes that could not be killed, according to the error of wrap.Run.
+// survivors are the processes that could not be killed, according to the errors of wrap.Run for
+// each task.
 func survivors(err error) (pids []int) {
-	all, _ := errors.AsType[*multierror.Error](err)
+	all, several := errors.AsType[*multierror.Error](err)
+	if s, is := errors.AsType[*wrap.SurvivorError](err); is && !several {
+		return []int{s.PID}
+	}
 	for _, e := range all.WrappedErrors() {
-		if s, ok := errors.AsType[*wrap.SurvivorError](e); ok {
-			pids = append(pids, s.PID)
-		}
+		pids = append(pids, survivors(e)...)
 	}
 	return pids
 }
