@@ -159,7 +159,7 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	if !m.conn.elects() {
 		m.events.send(found)
 	}
-	m.self = m.describe()
+	m.self = m.describe(rand.Text()[:16])
 	m.session, err = rdzv.Join(ctx, m.conn.client, m.sessionConfig())
 	if err == nil && m.conn.elects() {
 		found.Leads = m.session.Leads() // who leads is not known before
@@ -202,12 +202,12 @@ func delayed(job string, reason error, atMost time.Duration) error {
 		atMost, job, reason)
 }
 
-// describe returns the member that this agent publishes, with a new ID. It also holds MASTER_PORT
-// if this agent may run rank 0, and begins to answer other nodes in a check.
-func (m *membership) describe() rdzv.Member {
+// describe returns the member that this agent publishes, with an ID. It also holds MASTER_PORT if
+// this agent may run rank 0, and begins to answer other nodes in a check.
+func (m *membership) describe(id string) rdzv.Member {
 	p := m.local.Placement
 	self := rdzv.Member{
-		ID: rand.Text()[:16], Host: host.Name(), PID: os.Getpid(),
+		ID: id, Host: host.Name(), PID: os.Getpid(),
 		Tasks:     m.local.all().records(),
 		LocalSize: p.LocalSize, NodeRank: p.NodeRank, Node: host.NodeID(), Problems: m.problems(),
 		Hosting: m.conn.hosting(), StoreGiven: m.local.Config.Store != "",
@@ -215,7 +215,7 @@ func (m *membership) describe() rdzv.Member {
 		Facts: m.local.facts(), Strict: m.local.Config.Strict,
 		NodeFacts: m.checking.facts(),
 	}
-	self.Answers = m.checking.answer(self.ID)
+	self.Answers = m.checking.answer(id)
 	if m.conn.meeting != nil && !m.conn.hosting() {
 		self.StoreAddr = m.conn.meeting.Addr.Addr().String()
 	}
@@ -242,9 +242,7 @@ func (m *membership) prepare(ctx context.Context) (rdzv.Member, error) {
 	case <-ctx.Done():
 		return rdzv.Member{}, fmt.Errorf("%w: %w", errors.New(m.local.awaited), context.Cause(ctx))
 	}
-	id := m.self.ID
-	m.self = m.describe()
-	m.self.ID = id
+	m.self = m.describe(m.self.ID)
 	notePreview(m.local, m.events)
 	return m.self, nil
 }
@@ -289,9 +287,7 @@ func (m *membership) rejoin(in *interrupts) error {
 	if m.local.Config.MasterPort == 0 {
 		m.port = torchport.Port{}
 	}
-	id := m.self.ID
-	m.self = m.describe()
-	m.self.ID = id
+	m.self = m.describe(m.self.ID)
 	if m.port != old {
 		old.Release() // not before: the new port is another one
 	}
