@@ -11,7 +11,7 @@ func TestHealthCommand(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	const command = `[ $(hostname) != node2 ] || { echo GPU 3 is lost; exit 9; }`
-	const reason = "node2 (rank 1) cannot take part: health command failed: exit status 9: GPU 3 is lost"
+	const reason = `node2 (rank 1) cannot take part: health command failed: exit status 9: "GPU 3 is lost"`
 	program := []string{"sh", "-c", "echo rank $RANK of $WORLD_SIZE, attempt $RDZV_ATTEMPT"}
 	for _, spares := range []string{"0", "1"} {
 		flags := []string{"--nodes", "2", "--spares", spares, "--store", "node1", "--job", "spares-" + spares,

@@ -19,7 +19,7 @@ import (
 const outputDelay = time.Second
 
 // LastLine runs a command and returns the last line of its output. The error, if it fails or ctx
-// ends first, has that line too. Nothing of its process tree is left.
+// ends first, quotes that line. Nothing of its process tree is left.
 func LastLine(ctx context.Context, env []string, argv ...string) (string, error) {
 	path, err := wrap.Find(argv[0], env, "")
 	if err != nil {
@@ -46,7 +46,7 @@ func LastLine(ctx context.Context, env []string, argv ...string) (string, error)
 		err = resultError(ctx, results[0])
 	}
 	if err != nil && line != "" {
-		err = fmt.Errorf("%w: %s", err, line)
+		err = fmt.Errorf("%w: %q", err, line)
 	}
 	return line, err
 }

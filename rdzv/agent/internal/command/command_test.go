@@ -15,14 +15,14 @@ func TestLastLine(t *testing.T) {
 		"echo a; echo b":         {"b", ""},
 		"true":                   {"", ""},
 		"echo a; echo b >&2":     {"b", ""},
-		"echo bad disk; exit 3":  {"bad disk", "exit status 3: bad disk"},
+		"echo bad disk; exit 3":  {"bad disk", `exit status 3: "bad disk"`},
 		"exit 3":                 {"", "exit status 3"},
 		"kill -9 $$":             {"", "killed by SIGKILL"},
-		"echo begun; sleep 1000": {"begun", "timed out: begun"},
+		"echo begun; sleep 1000": {"begun", `timed out: "begun"`},
 		"sleep 1000 & echo left": {"left", ""},
 		"setsid sleep 1000 &":    {"", ""},
 		"(setsid sh -c 'trap \"\" TERM; sleep 1000 & wait' &); echo begun; sleep 1000": {
-			"begun", "timed out: begun"},
+			"begun", `timed out: "begun"`},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		begin := time.Now()
