@@ -2,11 +2,17 @@ package role
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The packages that this one imports, directly or not, are initialised before it. These would make
@@ -84,6 +90,69 @@ func TestAddress(t *testing.T) {
 		}
 		if is != c.want {
 			t.Errorf("%s: %s address, want %s", name, is, c.want)
+		}
+	}
+}
+
+// Go follows changes of an agent's processors, also after it has used few for a while.
+func TestProcessorsChange(t *testing.T) {
+	if os.Getenv("ROLE_TEST") == "" {
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestProcessorsChange$")
+		cmd.Env = append(os.Environ(), "ROLE_TEST=1", "GOMAXPROCS=")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v:\n%s", err, out)
+		}
+		return
+	}
+	all := runtime.GOMAXPROCS(0)
+	useAll := use(1, nil)
+	few := runtime.GOMAXPROCS(0)
+	useAll()
+	if again := runtime.GOMAXPROCS(0); few != 1 || again != all {
+		t.Errorf("uses %d, then %d of %d processors", few, again, all)
+	}
+	useOneCPU(t)
+	late, tick := time.After(30*time.Second), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for runtime.GOMAXPROCS(0) > 1 {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("uses %d processors 30 s after it has one", runtime.GOMAXPROCS(0))
+		}
+	}
+}
+
+// An agent uses as many processors as its user has given.
+func TestProcessorsGiven(t *testing.T) {
+	defer runtime.SetDefaultGOMAXPROCS()
+	runtime.GOMAXPROCS(3)
+	use(1, []string{"GOMAXPROCS=3"})()
+	if n := runtime.GOMAXPROCS(0); n != 3 {
+		t.Errorf("uses %d processors, want 3", n)
+	}
+}
+
+// useOneCPU binds all threads of this process to one CPU.
+func useOneCPU(t *testing.T) {
+	t.Helper()
+	var set, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := 0; one.Count() == 0; cpu++ {
+		if set.IsSet(cpu) {
+			one.Set(cpu)
+		}
+	}
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		tid, _ := strconv.Atoi(thread.Name())
+		if err := unix.SchedSetaffinity(tid, &one); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
