@@ -30,11 +30,14 @@ const (
 
 // Signals are the signals of the turns. They are caught from the start: mpirun may begin to end the
 // job before this process knows about the failure.
-type Signals struct{ cont, term chan os.Signal }
+type Signals struct {
+	cont, term chan os.Signal
+	parent     int // mpirun, or orted
+}
 
 // Catch catches them.
 func Catch() Signals {
-	s := Signals{make(chan os.Signal, 1), make(chan os.Signal, 1)}
+	s := Signals{make(chan os.Signal, 1), make(chan os.Signal, 1), os.Getppid()}
 	signal.Notify(s.cont, syscall.SIGCONT)
 	signal.Notify(s.term, syscall.SIGTERM)
 	return s
@@ -118,9 +121,13 @@ func (p process) sleep() string {
 // thread that started it, and merges signals to the process.
 func (p process) interrupt() { unix.Tgkill(p.pid, p.pid, unix.SIGCHLD) }
 
-// Await waits until it is this task's turn to exit.
+// Await waits until it is this task's turn to exit. It does not if the parent has died, which Catch
+// has seen: another process has adopted this one then, and is not to get signals.
 func (s Signals) Await(t Turn) {
+	if os.Getppid() != s.parent {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	s.await(ctx, t, process{os.DirFS("/"), os.Getppid()})
+	s.await(ctx, t, process{os.DirFS("/"), s.parent})
 }

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"os"
+	"os/signal"
 	"syscall"
 	"testing"
 	"testing/fstest"
@@ -52,7 +53,7 @@ func TestTurnAwait(t *testing.T) {
 		"nothing to end":                  {EndsWaits, nil, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Signals{make(chan os.Signal, 1), make(chan os.Signal, 1)}
+			s := Signals{cont: make(chan os.Signal, 1), term: make(chan os.Signal, 1)}
 			switch c.signal {
 			case syscall.SIGCONT:
 				s.cont <- c.signal
@@ -100,5 +101,17 @@ func TestSleep(t *testing.T) {
 	}
 	if got := (process{fstest.MapFS{}, 7}).sleep(); got != "ended" {
 		t.Errorf("without a process: sleep %q", got)
+	}
+}
+
+// A task whose parent has died does not wait, nor signal whoever has adopted it.
+func TestParentHasDied(t *testing.T) {
+	s := Catch()
+	defer signal.Stop(s.cont)
+	defer signal.Stop(s.term)
+	s.parent = 1 << 30 // no process
+	began := time.Now()
+	if s.Await(AfterSIGCONT); time.Since(began) >= timeout {
+		t.Errorf("waited %v for mpirun", timeout)
 	}
 }
