@@ -32,20 +32,35 @@
 //
 // # Keys
 //
-// The protocol consists of the keys under /rdzv/v1/JOB/ATTEMPT/ (see package internal/keys):
+// The protocol consists of the keys under /rdzv/v1/JOB/ (see package internal/keys). Those of all
+// attempts are
 //
-//	member/ID       an agent before the world is agreed        Member
+//	agent/ID        exists as long as an agent is present      Member
+//	lost/ID         it is lost or has left, and how            Loss
 //	host/NODE/RANK  the agent there, without a launcher        occupant
+//	stranger/ID     an agent of another version                Stranger
+//	latest          number of the latest attempt               Latest
+//
+// and those of one attempt, under /rdzv/v1/JOB/ATTEMPT/,
+//
+//	preparing/ID    an agent that waits for its files          Preparing
+//	member/ID       an agent before the world is agreed        Member
 //	seat/ID         its place in the world                     SeatValue
+//	signal/exports  variables of rank 0's agent for all        Exports
 //	signal/world    the start signal, written by the leader    World
+//	ready/ID        whether an agent can start with exports    Readiness
+//	signal/start    all can, written by the leader             Started
+//	signal/release  rank 0 has had its head start              HeadStartOver
 //	reached/ID      which have reached init_process_group      Reached
 //	signal/look     which have not? written by the leader      InitQuery
+//	signal/absent   rank 0 does not listen, by the leader      Unreached
+//	connecting/ID   how many workers try to connect to it      Connecting
+//	signal/init     which ranks are missing, by the leader     InitProgress
 //	signal/verdict  how the job ended, the first writer wins   Verdict
 //	signal/left/ID  this agent may leave the job               true
 //	progress/ID     which of an agent's workers have ended     Outcome
 //	outcome/ID      how an agent's workers ended               Outcome
 //	signal/settled  all have settled, written by the leader    Settled
-//	../latest       number of the latest attempt               Latest
 //	signal/share/N  signal N is for all workers, of any agent  SharedSignal
 //	signal/ask/ASK  a question to all agents, of any of them   ask
 //	answer/ASK/ID   what an agent answers                      Answer

@@ -55,7 +55,9 @@ const (
 	// maxSignals is how many signals may wait.
 	maxSignals = 64
 	// mark is a signal that this process sends to itself: when it has been received all those have
-	// been that came before, because the kernel delivers the lowest of several first.
+	// been that came before, because the kernel delivers the lowest of several first. That is so for
+	// each thread: if two of them take a signal and the mark at the same moment, the mark may be
+	// first.
 	mark = syscall.Signal(63)
 	// markWait is how long that may take.
 	markWait = time.Second

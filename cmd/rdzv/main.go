@@ -15,7 +15,7 @@ import (
 
 // The kernel hands a signal to the main thread first. That thread runs nothing but main, which only
 // waits: a file system that does not respond blocks a thread so that it takes no signal but
-// SIGKILL.
+// SIGKILL. A task that is no agent does not get here: package role serves its agent, and exits.
 func init() { runtime.LockOSThread() }
 
 func main() {

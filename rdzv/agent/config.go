@@ -145,9 +145,9 @@ type Config struct {
 	// HeadStart is how much later than rank 0 the other ranks start if the program is python or a
 	// shell script; 0 is 200 ms, and [None] starts all at the same time. If rank 0 begins to load
 	// PyTorch within this time, they start when it has imported about a third of it, at most 10 s
-	// later. Rank 0 should be the
-	// first that has imported it: the others connect to it, and wait for up to a second if they are
-	// too early. That of rank 0's agent counts for all whose own is not None.
+	// later. Rank 0 should be the first that has imported it: the others connect to it, and wait for
+	// up to a second if they are too early. That of rank 0's agent counts for all whose own is not
+	// None.
 	HeadStart time.Duration
 
 	// MasterPort is MASTER_PORT; 0 chooses a free port.

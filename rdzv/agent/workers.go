@@ -35,11 +35,10 @@ type workers struct {
 	in      *interrupts
 	hosting bool // this agent hosts the store
 	lease   overlap.Lease
-	// awaitReported waits until the end of the attempt has been reported, if it has ended. settle
-	// reports that all workers have ended, and measures what measures their silence; nil is nothing.
+	// awaitReported waits until the end of the attempt has been reported, if it has ended.
 	awaitReported func()
-	settle        func([]rdzv.Worker)
-	measures      func(*stall.Silence)
+	settle        func([]rdzv.Worker)  // reports how all workers have ended
+	measures      func(*stall.Silence) // gets what measures the workers' silence; nil if nothing does
 
 	output  workerOutput
 	endings []ending.Ending

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A claim keeps the other Helds on this host from a port, as an abstract Unix address that only one
-// socket can have. Like a port, that address belongs to the network namespace, and the kernel frees
-// it when the process ends. It is needed where the kernel lets sockets share a port: above
-// MASTER_PORT, where nothing is bound, and beside connections of an earlier job.
+// A claim keeps the other Reservations on this host from a port, as an abstract Unix address that
+// only one socket can have. Like a port, that address belongs to the network namespace, and the
+// kernel frees it when the process ends. It is needed where the kernel lets sockets share a port:
+// above MASTER_PORT, where nothing is bound, and beside connections of an earlier job.
 
 // claimSparePorts claims the ports above, and tells whether they are free.
 func (h *Reservation) claimSparePorts(family int) bool {

@@ -27,7 +27,7 @@ func Reached(proc fs.FS, port int, pids []int) []bool {
 	return newSocketLookup(proc, port).all(pids)
 }
 
-// socketLookup is one call of Listens or Reached. It reads each table of sockets once, and only if
+// socketLookup is one call of Serves or Reached. It reads each table of sockets once, and only if
 // a process has sockets.
 type socketLookup struct {
 	proc                 fs.FS

@@ -118,7 +118,7 @@ func reserve(family, port int) (h *Reservation, err error) {
 //
 // Connections of an earlier job on a given port, for example in TIME_WAIT, are in the way of such a
 // socket, but not of a server with SO_REUSEADDR. While there are any, only the claim keeps other
-// Helds from the port.
+// Reservations from the port.
 func open(family, port int) (*Reservation, error) {
 	held, err := bound(family, port)
 	if errors.Is(err, unix.EADDRINUSE) && port != 0 && hasConnections(port) {

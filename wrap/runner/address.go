@@ -30,7 +30,9 @@ type Identity struct {
 // prefix is how addresses begin; "@" stands for the byte 0.
 const prefix = "@rdzv/node/"
 
-// secrets are variables of which not even a hash is shown, as all users see addresses.
+// secrets are variables of which not even a hash is shown, as all users see addresses. Those that
+// the workers get, or that run a command, count: tasks with different ones differ. Who knows all
+// else that an address depends on can test a guess of them.
 var secrets = []string{"RDZV_TOKEN=", "RDZV_STORE_USER=", "RDZV_JOIN="}
 
 // Address is where the tasks with this identity meet. It is different for another user, another

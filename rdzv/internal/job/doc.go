@@ -17,7 +17,8 @@
 // key member/ID stays, by which a leader that is new finds that it is gone.
 //
 // What is written without a condition happens: it is noted at once, and noted again when it is
-// read. What has a condition is noted when it is read.
+// read. What has a condition is noted when it is read, except for the answers to agents that join
+// late (late.go) and for what follows an attempt (next.go): nobody but a leader writes those.
 //
 // Each feature is a type with its part of the state, the keys that it reads, and its rule. It knows
 // the features that it needs, which are below it in this list from general to detailed:

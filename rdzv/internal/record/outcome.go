@@ -123,7 +123,7 @@ type Settled struct {
 }
 
 // Successes are workers that exited with 0 shortly before another one failed. That one may have
-// Failed because they were gone.
+// failed because they were gone.
 type Successes struct {
 	Ranks []int `json:"ranks"`                // their ranks, the first 8
 	More  int   `json:"more_ranks,omitempty"` // how many others there are

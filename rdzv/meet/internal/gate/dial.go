@@ -38,7 +38,7 @@ type Dialer struct {
 
 // NewDialer returns a Dialer for the job with that key, or if key is nil (--insecure) for the job
 // with that public name. host is the name of this host, for messages of the other agent. id is what
-// Gate.Waiting returns there; "" for none.
+// Gate.Clients returns there; "" for none.
 func NewDialer(key *secret.Key, public []byte, host, id string) (*Dialer, error) {
 	d := &Dialer{ConnectTimeout: connectTimeout, public: public, host: host, id: id}
 	if key == nil {
