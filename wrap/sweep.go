@@ -113,8 +113,7 @@ func (r *run) killLeft() error {
 		}
 		r.ended(i, result)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return multierror.Append(&multierror.Error{ErrorFormat: oneLineEach}, ErrHolder, err)
 	}
 	return ErrHolder

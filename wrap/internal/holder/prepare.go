@@ -130,11 +130,10 @@ func (w *WorkerSpec) size() uintptr {
 			size += uintptr(len(s)) + 32
 		}
 	}
-	for _, cpu := range w.CPUs {
-		size = max(size, size+uintptr(cpu)/8)
-	}
-	return size + 8*8 + 8192/8 + 6*8
+	return size + 8*8 + maxCPUs/8 + 6*8
 }
+
+const maxCPUs = 8192 // NR_CPUS on x86 and arm
 
 // describe sets what a worker executes.
 func (p *program) describe(a *arena, w *WorkerSpec) {
@@ -145,7 +144,6 @@ func (p *program) describe(a *arena, w *WorkerSpec) {
 	if len(w.CPUs) == 0 {
 		return
 	}
-	const maxCPUs = 8192 // NR_CPUS on x86 and arm
 	var mask [maxCPUs / 64]uint64
 	for _, cpu := range w.CPUs {
 		if cpu >= 0 && cpu < maxCPUs {
