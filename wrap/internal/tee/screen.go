@@ -17,7 +17,7 @@ type Screen struct {
 	fd       int
 	max      int // the length of a write, except for longer lines
 	terminal bool
-	rest     syscall.Timespec // after each write
+	rests    *rests // nil if what is written need not be read in whole lines
 	mu       sync.Mutex
 	closed   atomic.Bool
 	bar      int          // the length of a progress bar on which the cursor of the terminal is
@@ -28,12 +28,8 @@ type Screen struct {
 // A write of up to this length to a pipe is not mixed with those of others (PIPE_BUF, pipe(7)).
 const pipeBuf = 4096
 
-// A write of up to this length to a pseudoterminal is one chunk of the kernel's (TTY_BUFFER_PAGE).
-const ptyBuf = 1024
-
-// ptyRest is how long a launcher at the other end of a pseudoterminal has to read one write before
-// the next one. It is usually much faster.
-const ptyRest = 500 * time.Microsecond
+// bulkBuf is the length of other writes.
+const bulkBuf = 64 << 10
 
 // NewScreen returns the Screen of a descriptor, which it keeps. If relayed, a launcher reads it if
 // it is a pipe, and mixes what each of its reads returns with the output of other nodes.
@@ -41,8 +37,9 @@ const ptyRest = 500 * time.Microsecond
 // A pipe of a single page then makes it read whole lines: as long as the page has something unread,
 // a write is appended if it fits there as a whole, and waits otherwise (pipe_write in the kernel).
 // So the page always has whole lines, and a read of a page, as those of Open MPI, returns them.
+// Between writes to a pseudoterminal there are rests instead.
 func NewScreen(fd int, relayed bool) *Screen {
-	s := &Screen{fd: fd, max: 64 << 10}
+	s := &Screen{fd: fd, max: bulkBuf}
 	var info syscall.Stat_t
 	if syscall.Fstat(fd, &info) == nil && info.Mode&syscall.S_IFMT == syscall.S_IFIFO {
 		s.max = pipeBuf
@@ -57,7 +54,7 @@ func NewScreen(fd int, relayed bool) *Screen {
 		s.max = pipeBuf
 	}
 	if s.terminal && relayed {
-		s.max, s.rest = ptyBuf, syscall.NsecToTimespec(int64(ptyRest))
+		s.max, s.rests = bulkBuf, &rests{now: time.Now, sleep: sleep}
 	}
 	return s
 }
@@ -74,11 +71,19 @@ func (s *Screen) write(b []byte) (written int, errno syscall.Errno) {
 			return 0, errno
 		}
 	}
-	written, errno = writeAll(s.fd, b)
-	s.lines.Add(int64(bytes.Count(b, []byte{'\n'})))
-	if s.writes.Add(1); s.rest.Nsec > 0 {
-		_ = syscall.Nanosleep(&s.rest, nil)
+	for written < len(b) && errno == 0 {
+		n := len(b) - written
+		if s.rests != nil {
+			n = s.rests.before(b[written:])
+		}
+		n, errno = writeAll(s.fd, b[written:written+n])
+		written += n
+		s.writes.Add(1)
+		if s.rests != nil {
+			s.rests.after(n)
+		}
 	}
+	s.lines.Add(int64(bytes.Count(b, []byte{'\n'})))
 	return written, errno
 }
 
