@@ -195,8 +195,7 @@ def live(rows):
 
 
 def can_run(spec, nodes, measure):
-    if measure == "rank":
-        return "alone" in spec
-    if measure == "output":
-        return "copy" in spec
+    own = dict(rank="alone", output="copy", relay="relay")
+    if measure in own:
+        return own[measure] in spec
     return "one" in spec if nodes == 1 else "node" in spec or "head" in spec

@@ -145,6 +145,19 @@ PARTS = dict(
         "output --limit 60", "tee,rdzv-tag,rdzv-logdir,torchrun-tee,openmpi-tag,mpich-tag",
         [("MB/s", "mb_per_s", "how"), ("CPU, % of one core at 10 MB/s", "cpu_percent", "how")],
         reps=2, against="rdzv-tag=tee"),
+    relay=Part(
+        "Output under Open MPI",
+        "N ranks write lines of 80 bytes at full speed, 100 MB in all; and bursts: in 8 runs each "
+        "rank writes 60 lines, as for the traceback of an exception. mpirun reads what a task "
+        "writes in pieces of 4096 bytes; a line is divided if a piece ends inside it. mpirun-tag is "
+        "--tag-output, rdzv-mpirun-tag --tag, rdzv-mpirun-logdir --log-dir, rdzv-mpirun-both both, "
+        "rdzv-mpirun-node --tag with one task that starts all ranks.",
+        "relay --n 1,4,16 --limit 60",
+        "mpirun,mpirun-tag,rdzv-mpirun-tag,rdzv-mpirun-logdir,rdzv-mpirun-both,rdzv-mpirun-node",
+        [("MB/s", "mb_per_s", "n"), ("divided lines, %", "divided_percent", "n"),
+         ("divided lines of 480 N in bursts", "burst_divided", "n")],
+        against="rdzv-mpirun-logdir=mpirun,rdzv-mpirun-tag=mpirun-tag,rdzv-mpirun-both=mpirun-tag,"
+        "rdzv-mpirun-node=mpirun-tag"),
     rank=Part(
         "A rank for a script", "One command that prints a number, 20 times in a row per run.",
         "rank", "get-rank,python3,mpi4py",
