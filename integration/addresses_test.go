@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -65,6 +66,12 @@ func TestAddresses(t *testing.T) {
 		{"interface", 3, direct("--net", "eth1", "--net", "lan1"), "10.78.0.", second},
 		{"notInterface", 3, direct("--net", "!docker0,!eth0,!lan0"), "10.78.0.", second},
 		{"docker", 3, direct("--net", "!docker0"), "10.77.0.", first},
+		{"store/network", 3, direct("--store", "node1", "--net", "10.77.0.0/24"), "10.77.0.", first},
+		{"store/interface", 3, direct("--store", "node1", "--net", "eth0,lan0"), "10.77.0.", first},
+		{"storeAddress/network", 3, direct("--store", "10.77.0.11", "--net", "10.78.0.0/24"),
+			"10.78.0.", second},
+		{"job/network", 3, indexedJob(""), "10.77.0.", first},
+		{"job/store/network", 3, indexedJob("RDZV_STORE=node1"), "10.77.0.", first},
 	})
 	runAddressCases(t, "six", "--six --ifnames", []addressCase{
 		{"multicast", 3, direct(), "fd77::", first},
@@ -72,6 +79,188 @@ func TestAddresses(t *testing.T) {
 		{"storeAddress", 3, direct("--store", "[fd77::13]:29700"), "fd77::13", first},
 		{"openmpi", 3, mpiUnlessCrashed, "fd77::", first},
 	})
+}
+
+// indexedJob has a pod of an Indexed Job on each of three hosts, restricted to their first network.
+func indexedJob(variable string) func(p *clusterPlace) []*process {
+	return func(p *clusterPlace) (agents []*process) {
+		for host := 1; host <= 3; host++ {
+			env := []string{"KUBERNETES_SERVICE_HOST=10.96.0.1", "RDZV_NODES=3", "RDZV_NET=10.77.0.0/24",
+				"JOB_COMPLETION_INDEX=" + fmt.Sprint(host-1), "RDZV_TOKEN=" + podToken}
+			env = append(env, strings.Fields(variable)...)
+			agents = append(agents, p.startWith(env, p.cluster.on(host, p.exec()...)...))
+		}
+		return agents
+	}
+}
+
+// Without multicast, agents find the store by the name of rank 0's node, also if that resolves to an
+// address of a network that they must not use for anything else.
+func TestNetworkWithoutMulticast(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, "--second", "--wrong", "--nomulticast")
+	c.startSlurm(1, 2)
+	start := map[string]func(p *clusterPlace) []*process{
+		"openmpi": func(p *clusterPlace) []*process {
+			line := append(strings.Fields("--host node1,node2 -np 2"), p.exec("--net", "eth0")...)
+			return []*process{p.on(1, p.openMPI(line...)...)}
+		},
+		"slurm": func(p *clusterPlace) []*process {
+			line := append(strings.Fields("srun -N2 -n2"), p.exec("--net", "eth0")...)
+			return []*process{p.slurm(1, line...)}
+		},
+	}
+	for _, platform := range []string{
+		"LWS_GROUP_SIZE=2 LWS_LEADER_ADDRESS=node1 LWS_WORKER_INDEX=",
+		"PET_NNODES=2 PET_MASTER_ADDR=node1 PET_NODE_RANK=",
+	} {
+		name, _, _ := strings.Cut(platform, "_")
+		start[name] = func(p *clusterPlace) (agents []*process) {
+			for host := 1; host <= 2; host++ {
+				env := strings.Fields(platform + fmt.Sprint(host-1) + " RDZV_NET=eth0 " +
+					"KUBERNETES_SERVICE_HOST=10.96.0.1 RDZV_TOKEN=" + podToken)
+				agents = append(agents, p.startWith(env, p.cluster.on(host, p.exec()...)...))
+			}
+			return agents
+		}
+	}
+	for name, agents := range start {
+		t.Run(name, func(t *testing.T) {
+			p := c.newPlace(t)
+			all := p.check(layout{"node1", "node2"}, agents(p)...)
+			if addr := all[0].Env["MASTER_ADDR"]; addr != "10.77.0.11" {
+				t.Errorf("MASTER_ADDR is %q, want 10.77.0.11", addr)
+			}
+			checkInterfaces(t, all, map[string]string{"node1": "eth0", "node2": "eth0"})
+		})
+	}
+}
+
+// A network to which only some of the nodes are restricted is obeyed on those, or the job does not
+// start.
+func TestNetworkOfSomeNodes(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, "--second")
+	const network = "10.78.0.0/24"
+	t.Run("store", func(t *testing.T) {
+		p := c.newPlace(t)
+		restricted := p.exec("--nodes", "2", "--store", "node1", "--net", network)
+		all := p.check(layout{"node1", "node2"}, p.on(1, restricted...),
+			p.on(2, p.exec("--nodes", "2", "--store", "node1")...))
+		if addr := all[0].Env["MASTER_ADDR"]; addr != "10.78.0.11" {
+			t.Errorf("MASTER_ADDR is %q, want the one that node1 may use", addr)
+		}
+		checkInterfaces(t, all, map[string]string{"node1": "eth1", "node2": "eth1"})
+	})
+	t.Run("refused", func(t *testing.T) {
+		p := c.newPlace(t)
+		agents := []*process{
+			p.on(1, p.exec("--nodes", "2", "--store", "10.77.0.11")...),
+			p.on(2, p.exec("--nodes", "2", "--store", "10.77.0.11", "--net", network)...),
+		}
+		checkCodes(121, agents...)
+		checkAllPrint(t, agents, "cannot use --net "+network+": only eth0 (10.77.0.12), which it "+
+			"excludes, leads to the store at 10.77.0.11")
+	})
+	t.Run("check", func(t *testing.T) {
+		var agents []*process
+		for host := 1; host <= 2; host++ {
+			agents = append(agents, c.start(c.on(host, *rdzvBin, "check", "--nodes", "2", "--store",
+				"node1", "--net", network, "--", "true")...))
+		}
+		checkCodes(0, agents...)
+		checkLines(t, report(t, agents), "address 10.78.0.11, 10.78.0.12",
+			"interface eth1 (leads to the store, allowed by --net "+network+")")
+	})
+}
+
+// Agents are connected to a shared store over a network that their workers must not use. The store
+// itself listens on networks that are not excluded, or does not start.
+func TestNetworkOfSharedStore(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, "--second")
+	start := func(p *clusterPlace, flags ...string) *process {
+		return p.on(1, append([]string{*rdzvBin, "store"}, flags...)...)
+	}
+	t.Run("agents", func(t *testing.T) {
+		p := c.newPlace(t)
+		store := start(p, "--listen", "10.77.0.11")
+		store.waitFor("--store 10.77.0.11:")
+		line := p.exec("--nodes", "2", "--store", "10.77.0.11", "--net", "eth1")
+		all := p.check(layout{"node2", "node3"}, p.on(2, line...), p.on(3, line...))
+		if addr := all[0].Env["MASTER_ADDR"]; addr != "10.78.0.12" {
+			t.Errorf("MASTER_ADDR is %q, want 10.78.0.12", addr)
+		}
+		checkInterfaces(t, all, map[string]string{"node2": "eth1", "node3": "eth1"})
+		store.signal(syscall.SIGTERM)
+		store.checkCode(0)
+	})
+	t.Run("excluded", func(t *testing.T) {
+		store := start(c.newPlace(t), "--listen", "10.77.0.11", "--net", "eth1")
+		store.checkCode(1)
+		checkAllPrint(t, []*process{store}, "cannot listen on 10.77.0.11: --net eth1 excludes it")
+	})
+	t.Run("name", func(t *testing.T) {
+		p := c.newPlace(t)
+		store := start(p, "--listen", "node1", "--net", "eth1")
+		store.waitFor("--store")
+		for address, code := range map[string]int{"10.77.0.11": 124, "10.78.0.11": 0} {
+			flags := []string{"--nodes", "2", "--join-timeout", "5s", "--store", address}
+			line := rdzvExec(flags, []string{"true"})
+			checkCodes(code, p.on(2, line...), p.on(3, line...))
+		}
+		store.signal(syscall.SIGTERM)
+		store.checkCode(0)
+	})
+}
+
+// Nodes that are restricted to different networks do not start.
+func TestNetworksOfDifferentNodes(t *testing.T) {
+	t.Parallel()
+	p := newCluster(t, 3, "--second").newPlace(t)
+	var agents []*process
+	for host, flags := range []string{"", "--net eth1", "--net eth0"} {
+		line := p.exec(append([]string{"--nodes", "3", "--store", "node1"}, strings.Fields(flags)...)...)
+		agents = append(agents, p.on(host+1, line...))
+	}
+	checkCodes(125, agents...)
+	checkAllPrint(t, agents, "cannot use --net eth")
+	checkAllPrint(t, agents, "which it excludes, leads to rank 0 at 10.7")
+}
+
+// checkAllPrint checks that each process has printed a line with the text.
+func checkAllPrint(t *testing.T, processes []*process, want string) {
+	t.Helper()
+	for _, p := range processes {
+		if len(p.linesWith(want)) == 0 {
+			t.Errorf("a process printed %q, want %q", p.linesWith("rdzv:"), want)
+		}
+	}
+}
+
+// A host with two interfaces in one network connects to others from the first one. Workers are given
+// the one that the user has chosen.
+func TestInterfaceOfTwoInOneNetwork(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, "--second")
+	for host := 1; host <= 2; host++ {
+		c.run(c.on(host, "ip", "addr", "add", fmt.Sprintf("10.77.0.5%d/24", host), "dev", "eth1"))
+	}
+	for name, flags := range map[string]string{
+		"multicast": "--net 10.77.0.48/29",
+		"address":   "--net eth1 --store 10.77.0.51",
+		"name":      "--net 10.77.0.48/29 --store node1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := c.newPlace(t)
+			line := p.exec(append([]string{"--nodes", "2"}, strings.Fields(flags)...)...)
+			all := p.check(layout{"node1", "node2"}, p.on(1, line...), p.on(2, line...))
+			if addr := all[0].Env["MASTER_ADDR"]; addr != "10.77.0.51" {
+				t.Errorf("MASTER_ADDR is %q, want 10.77.0.51", addr)
+			}
+			checkInterfaces(t, all, map[string]string{"node1": "eth1", "node2": "eth1"})
+		})
+	}
 }
 
 // jobWithTwoStores has rank 0 on node1 and the store on node2. The agents of different ranks reach

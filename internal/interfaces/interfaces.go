@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 	"unsafe"
 )
@@ -16,6 +18,29 @@ type Interface struct {
 	Index                   int
 	Up, Loopback, Multicast bool
 	Addrs                   []netip.Prefix // with the prefix length of their network
+}
+
+// Has tells whether the interface has an address of this host. A zone does not matter.
+func (i Interface) Has(addr string) bool {
+	a, err := netip.ParseAddr(addr)
+	is := func(p netip.Prefix) bool { return p.Addr() == a.Unmap().WithZone("") }
+	return err == nil && slices.ContainsFunc(i.Addrs, is)
+}
+
+// maxNames is how many names of interfaces a message has.
+const maxNames = 8
+
+// Names are the names of the interfaces for a message; of more than 8, the first ones.
+func Names(list []Interface) string {
+	var names []string
+	for _, i := range list[:min(len(list), maxNames)] {
+		names = append(names, i.Name)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(list) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // List returns the network interfaces of this host. The kernel lists all addresses once:
@@ -88,19 +113,10 @@ func ownAddress(attributes []syscall.NetlinkRouteAttr) (own netip.Addr) {
 
 // WithAddr returns the name of the interface that has an address of this host; "" if none has.
 func WithAddr(addr string) string {
-	a, err := netip.ParseAddr(addr)
-	if err != nil {
-		return ""
-	}
-	list, err := List()
-	if err != nil {
-		return ""
-	}
+	list, _ := List()
 	for _, i := range list {
-		for _, p := range i.Addrs {
-			if p.Addr() == a.Unmap().WithZone("") {
-				return i.Name
-			}
+		if i.Has(addr) {
+			return i.Name
 		}
 	}
 	return ""

@@ -35,6 +35,20 @@ func TestListAgreesWithNet(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	list := make([]Interface, 10)
+	for i := range list {
+		list[i].Name = fmt.Sprint("eth", i)
+	}
+	for n, want := range map[int]string{
+		0: "", 1: "eth0", 10: "eth0, eth1, eth2, eth3, eth4, eth5, eth6, eth7 and 2 more",
+	} {
+		if got := Names(list[:n]); got != want {
+			t.Errorf("%d interfaces: %q, want %q", n, got, want)
+		}
+	}
+}
+
 func TestWithAddr(t *testing.T) {
 	for addr, want := range map[string]string{
 		"127.0.0.1": "lo", "::ffff:127.0.0.1": "lo", "192.0.2.1": "", "": "", "node1": "",

@@ -44,7 +44,8 @@ func (c *checking) facts() []rdzv.NodeFact {
 		return c.found.Facts
 	}
 	config := c.local.Config
-	return append(nodecheck.Network(c.conn.address(), config.Networks, config.Root), c.found.Facts...)
+	facts := nodecheck.Network(c.conn.address(), c.conn.reached, config.Networks, config.Root)
+	return append(facts, c.found.Facts...)
 }
 
 // answer answers agents of other nodes that measure their connections to this one, until

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -16,9 +17,11 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"rdzv/envmap"
+	"rdzv/internal/hint"
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/identity"
 	"rdzv/rdzv/agent/internal/refusals"
 	"rdzv/rdzv/agent/internal/storehost"
 	"rdzv/rdzv/meet"
@@ -34,7 +37,8 @@ type connection struct {
 	meeting  *meet.Meeting                 // nil for a single agent and with Config.Etcd
 	hosted   *storehost.Host               // nil if another agent hosts the store
 	unable   error                         // why this agent cannot run workers beside it, or nil
-	addr     string                        // of this end, "" in the store's own process
+	addr     string                        // of this node for others, "" in the store's own process
+	reached  string                        // of this end, if that is another one; otherwise ""
 	paths    []rdzv.Path                   // from this node to the store
 	dir      string                        // runtime directory, "" if there is none
 	own      *secret.Key                   // of the only agent of its job
@@ -127,16 +131,22 @@ func (c *connection) dialEtcd(ctx context.Context) (err error) {
 	}
 	c.addr = <-first
 	addrs, err := meet.OwnAddrs(c.meetConfig())
+	c.reached = ""
 	if err == nil && len(addrs) > 0 && !slices.Contains(addrs, c.addr) {
-		c.addr = addrs[0]
+		c.reached, c.addr = c.addr, addrs[0]
 	}
 	return err
 }
 
 // dial makes a client of a store in another process and waits for its connection, whose own address
 // tells which interface leads to the store.
-func (c *connection) dial(ctx context.Context) error {
-	if c.hosting() || c.external() {
+func (c *connection) dial(ctx context.Context) (err error) {
+	c.paths = nil
+	switch {
+	case c.hosting():
+		c.paths, err = c.allowedPaths()
+		return err
+	case c.external():
 		return nil
 	}
 	first := make(chan string, 1)
@@ -152,20 +162,68 @@ func (c *connection) dial(ctx context.Context) error {
 		}
 		return storeConn{conn, c}, nil
 	}
-	var err error
 	if c.client, err = rdzv.Dial(dial, c.local.Config.PeerTimeout); err != nil {
 		return err
 	}
 	c.client.ActiveConnection().Connect()
 	select {
-	case c.addr = <-first:
+	case used := <-first:
+		if !c.meeting.Own.IsValid() {
+			return c.useAllowed(used)
+		}
+		c.reached, c.addr = "", c.meeting.Own.String()
 		if c.local.FirstOfNode() { // on behalf of all agents of this node
-			c.paths = pathsOf(c.meeting.Reach(ctx), c.addr)
+			c.paths = pathsOf(c.meeting.Reach(ctx))
 		}
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// useAllowed makes an address that Config.Networks allows that of this node, because the store is
+// reached from the other one, which is excluded.
+func (c *connection) useAllowed(reached string) error {
+	addrs, err := meet.OwnAddrs(c.meetConfig())
+	if err == nil {
+		c.reached, c.addr = reached, addrs[0]
+	}
+	return err
+}
+
+// checkNetworks returns why this agent cannot run its workers if no network that Config.Networks
+// allows leads to the agent that hosts the store. A store that no agent hosts may be anywhere.
+func (c *connection) checkNetworks() error {
+	if c.reached == "" || c.elects() {
+		return nil
+	}
+	return c.local.excludedError(c.reached, fmt.Sprintf("the store at %v", c.meeting.Addr.Addr()))
+}
+
+// excludedError says that only an address of this node that Config.Networks excludes leads to
+// what the job needs.
+func (l *Local) excludedError(own, needed string) error {
+	return hint.With(
+		fmt.Errorf("cannot use Config.Networks %s: only %s (%s), which it excludes, leads to %s",
+			strings.Join(l.Config.Networks, ","), identity.Interface(own), own, needed),
+		"give all nodes Config.Networks with a network that connects them",
+	)
+}
+
+// allowedPaths are the addresses of this node, which hosts the store, that Config.Networks allows;
+// none without it.
+func (c *connection) allowedPaths() (paths []rdzv.Path, err error) {
+	if len(c.local.Config.Networks) == 0 || c.alone() || c.local.layout().OnOneHost() {
+		return nil, nil
+	}
+	addrs, err := meet.OwnAddrs(c.meetConfig())
+	for _, a := range addrs {
+		listens := func(at netip.AddrPort) bool { return at.Addr().String() == a }
+		if slices.ContainsFunc(c.meeting.Addrs, listens) {
+			paths = append(paths, rdzv.Path{Store: a, Own: a})
+		}
+	}
+	return paths, err
 }
 
 // storeConn is a connection to the store of another agent.
@@ -181,14 +239,10 @@ func (s storeConn) NetConn() net.Conn { return s.Conn }
 func (s storeConn) Silent() { s.of.silent.Store(true) }
 
 // pathsOf are the routes to the store; own is the address of this end of the connection.
-func pathsOf(list []meet.Way, own string) []rdzv.Path {
+func pathsOf(list []meet.Way) []rdzv.Path {
 	var paths []rdzv.Path
 	for _, w := range list {
-		path := rdzv.Path{Store: w.Store.String(), Own: own}
-		if w.Own.IsValid() {
-			path.Own = w.Own.String()
-		}
-		paths = append(paths, path)
+		paths = append(paths, rdzv.Path{Store: w.Store.String(), Own: w.Own.String()})
 	}
 	return paths
 }

@@ -251,6 +251,7 @@ func (m *membership) prepare(ctx context.Context) (rdzv.Member, error) {
 func (m *membership) problems() []rdzv.Problem {
 	problems := slices.Concat(m.local.all().problems(), m.checking.found.Problems)
 	problems = withProblem(problems, m.conn.noDir)
+	problems = withProblem(problems, m.conn.checkNetworks())
 	if m.conn.hosting() {
 		problems = withProblem(problems, m.conn.unable)
 	}

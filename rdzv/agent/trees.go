@@ -4,18 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 
 	"github.com/hashicorp/go-multierror"
 
 	"rdzv/envmap"
+	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/collectives"
 	"rdzv/rdzv/agent/internal/ending"
+	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/identity"
 	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/rdzv/agent/internal/tally"
+	"rdzv/rdzv/meet"
 	"rdzv/wrap"
 )
 
@@ -106,7 +110,11 @@ func runTrees(
 // trees are the workers of each task.
 func (w *workers) trees() ([]wrap.Tree, error) {
 	var trees []wrap.Tree
-	first, face := 0, identity.InterfaceIn(w.world, w.addr)
+	face, err := w.face()
+	if err != nil {
+		return nil, err
+	}
+	first := 0
 	for i, t := range w.local.all() {
 		tree, err := w.tree(t, first, face)
 		if err != nil {
@@ -117,6 +125,28 @@ func (w *workers) trees() ([]wrap.Tree, error) {
 		first += t.Workers
 	}
 	return trees, nil
+}
+
+// face is the network interface that leads from this node to MASTER_ADDR, the same for all agents
+// of a node whichever way each came to the store; "" if all are on one node.
+func (w *workers) face() (string, error) {
+	if w.world.Nodes == 1 {
+		return "", nil
+	}
+	own, _ := netip.ParseAddr(host.RouteTo(w.world.MasterAddr))
+	master, err := netip.ParseAddr(w.world.MasterAddr)
+	if err != nil || !own.IsValid() {
+		return identity.Interface(w.addr), nil
+	}
+	c := meet.Config{Net: w.local.Config.Networks, Proc: procfs.System}
+	allowed, err := c.OwnFor(own, master)
+	switch {
+	case err != nil:
+		return "", err
+	case !allowed.IsValid():
+		return "", w.local.excludedError(own.String(), "rank 0 at "+master.String())
+	}
+	return identity.Interface(allowed.String()), nil
 }
 
 // tree is the workers of a task; first is the index of its first one among those of the agent, face

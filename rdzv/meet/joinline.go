@@ -52,7 +52,7 @@ func byJoin(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
 	ownJoin, _ := c.ownAddrs([]netip.Addr{join.Addr()})
 	switch here := len(own) > 0; {
 	case port != 0 && port != int(join.Port()), here && len(ownJoin) == 0,
-		!here && notAddr == nil && literal.Unmap() != join.Addr():
+		!here && notAddr == nil && literal.Unmap() != join.Addr() && len(c.Net) == 0:
 		return nil, other
 	}
 	m, err := byRank(ctx, l, p)

@@ -19,6 +19,11 @@ func Meet(ctx context.Context, c Config, host HostFunc) (*Meeting, error) {
 	if err := CheckNet(c.Net); err != nil {
 		return nil, err
 	}
+	if len(c.Net) > 0 && !c.oneNode() {
+		if _, err := c.allowed(); err != nil {
+			return nil, err
+		}
+	}
 	return newLocator(&c, host).locate(ctx)
 }
 
@@ -47,6 +52,10 @@ func (l *locator) meet(ctx context.Context, p *plan, elect election) (*Meeting, 
 		return nil, err
 	}
 	m.config, m.cleanup = l.config, l.cleanup
+	if err := l.keepToNetworks(ctx, m); err != nil {
+		m.release()
+		return nil, err
+	}
 	m.again = func(ctx context.Context) (*Meeting, error) {
 		next := *l
 		if next.wasShared = m.Shared; !m.Shared {

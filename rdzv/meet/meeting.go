@@ -23,6 +23,9 @@ type Meeting struct {
 	Key     *secret.Key      // nil with --insecure
 	Addr    netip.AddrPort   // address of the store as used by this agent
 	Addrs   []netip.AddrPort // all addresses on which the store listens
+	// Own is the address of this host by which the job reaches the store. It is not valid if this
+	// agent hosts the store, or if the store answers only over networks that Config.Net excludes.
+	Own netip.Addr
 
 	// BetterHost is closed if this agent hosts without a launcher and has found another host with a
 	// lower id, because the two started without receiving each other's beacons. If the job can
@@ -202,12 +205,13 @@ func pause(ctx context.Context, d time.Duration) bool {
 const reachTimeout = 250 * time.Millisecond
 
 // A Way is an address of the store that this agent can reach, and the agent's own address on such a
-// connection. Own is not valid for Meeting.Addr, to which the agent is connected already.
+// connection.
 type Way struct{ Store, Own netip.Addr }
 
 // Reach connects to all addresses on which the store listens and returns those that this agent can
-// reach, in the host's order. On hosts with several networks, a connection to one address does not
-// show that the others are reachable too. The result is nil on the store's own host.
+// reach over networks that Config.Net allows, in the host's order. On hosts with several networks,
+// a connection to one address does not show that the others are reachable too. The result is nil
+// on the store's own host.
 func (m *Meeting) Reach(ctx context.Context) []Way {
 	if m.Hosting {
 		return nil
@@ -215,31 +219,24 @@ func (m *Meeting) Reach(ctx context.Context) []Way {
 	if own, err := m.config.ownAddrs([]netip.Addr{m.Addr.Addr()}); err != nil || len(own) > 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
-	defer cancel()
 	ways := make([]Way, len(m.Addrs))
 	var group sync.WaitGroup
 	for i, a := range m.Addrs {
 		if a == m.Addr {
-			ways[i] = Way{Store: a.Addr()}
+			ways[i] = Way{Store: a.Addr(), Own: m.Own}
 			continue
 		}
 		group.Go(func() {
-			conn, greeting, err := m.dialer.Dial(ctx, a)
-			if err != nil {
-				return
-			}
-			defer conn.Close()
-			if greeting.ID == m.id {
-				own := conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr()
-				ways[i] = Way{Store: a.Addr(), Own: own.Unmap()}
+			if conn, own := m.reach(ctx, a); conn != nil {
+				conn.Close()
+				ways[i] = Way{Store: a.Addr(), Own: own}
 			}
 		})
 	}
 	group.Wait()
 	ways = slices.DeleteFunc(ways, func(w Way) bool { return w == Way{} })
 	// With address translation, the host does not know the address that this agent uses.
-	if used := (Way{Store: m.Addr.Addr()}); !slices.Contains(ways, used) {
+	if used := (Way{Store: m.Addr.Addr(), Own: m.Own}); !slices.Contains(ways, used) {
 		ways = append(ways, used)
 	}
 	return ways

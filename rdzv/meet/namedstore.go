@@ -55,7 +55,7 @@ func namedStore(ctx context.Context, c *Config) (*plan, election, error) {
 	}
 	own, err := ownStoreAddrs(ctx, c, host)
 	if p.addrs = nil; err == nil && len(own) > 0 {
-		p.onThisHost(host, own)
+		p.onThisHost(c, host, own)
 	}
 	if mayHost && len(own) > 0 {
 		return p, orShared(byClaim), err
@@ -65,7 +65,10 @@ func namedStore(ctx context.Context, c *Config) (*plan, election, error) {
 
 // onThisHost completes the plan for the host that --store names, where the store would listen on
 // these addresses.
-func (p *plan) onThisHost(host string, addrs []netip.Addr) {
+func (p *plan) onThisHost(c *Config, host string, addrs []netip.Addr) {
+	if _, notAddr := netip.ParseAddr(host); notAddr != nil {
+		addrs = c.findable(addrs)
+	}
 	p.addrs, p.sources = addrs, []source{fixed(host, 0, addrs, p.searched)}
 	if !slices.ContainsFunc(addrs, notLoopback) {
 		p.storeHost = ""
@@ -101,7 +104,7 @@ func byName(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
 		return nil, err
 	}
 	host, _, _ := ParseStore(l.config.Store) // as in namedStore
-	p.onThisHost(host, own)
+	p.onThisHost(l.config, host, own)
 	return orShared(byClaim)(ctx, l, p)
 }
 

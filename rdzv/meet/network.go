@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"rdzv/internal/interfaces"
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/hosts"
 )
@@ -39,16 +40,12 @@ func noInterface(specs []string, list []hosts.Interface) error {
 	if len(specs) == 1 && !strings.ContainsAny(specs[0], "/!") {
 		wanted = specs[0]
 	}
-	names := make([]string, len(list))
-	for i, face := range list {
-		names[i] = face.Name
-	}
-	there := "there are " + strings.Join(names, ", ")
-	switch len(names) {
+	there := "there are " + interfaces.Names(list)
+	switch len(list) {
 	case 0:
 		there = "there is only the loopback interface"
 	case 1:
-		there = "there is only " + names[0]
+		there = "there is only " + list[0].Name
 	}
 	return fmt.Errorf("cannot use network %q: no interface %s is up; %s",
 		strings.Join(specs, ","), wanted, there)
@@ -169,12 +166,16 @@ const (
 )
 
 // ownStoreAddrs returns the addresses on which a store on this host listens if host is its name or
-// address; none if host is another host. If host is an address, only that one is used. A name means
-// all addresses of this host, because it may resolve to an address that others cannot use: Debian
-// maps a host's own name to 127.0.1.1.
+// address; none if host is another host. If host is an address that Config.Net does not exclude,
+// only that one is used. A name means all addresses of this host, because it may resolve to an
+// address that others cannot use: Debian maps a host's own name to 127.0.1.1.
 func ownStoreAddrs(ctx context.Context, c *Config, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
-		return c.ownAddrs([]netip.Addr{a})
+		own, err := c.ownAddrs([]netip.Addr{a})
+		if err != nil || len(own) == 0 {
+			return nil, err
+		}
+		return withAllowed(c, own)
 	}
 	if host == "localhost" {
 		return loopbackAddrs[:1], nil

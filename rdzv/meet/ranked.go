@@ -20,6 +20,7 @@ func ranked(c *Config) (*plan, error) {
 		if c.LocalSize == 1 {
 			p.sources = nil
 		}
+		p.addrs = c.findable(p.addrs)
 		p.sources = append(p.sources, named(c, []string{master}, 0, p.ports))
 		p.unresolvedHint = c.MasterHint
 		p.hint = fmt.Sprintf("rank 0's agent hosts the store on host %q: is it running? It is tried "+

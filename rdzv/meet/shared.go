@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"syscall"
 
 	"rdzv/rdzv/internal/protocol"
@@ -118,10 +120,29 @@ func sharedAddrs(ctx context.Context, c *Config, listen string) ([]netip.Addr, [
 		return addrs, ports, err
 	}
 	addrs, err := ownStoreAddrs(ctx, c, host)
-	if err == nil && len(addrs) == 0 {
+	switch {
+	case err != nil:
+	case len(addrs) == 0:
 		err = fmt.Errorf("cannot listen on %q: this host does not have that address", host)
+	case len(c.Net) > 0 && slices.ContainsFunc(addrs, notLoopback):
+		addrs, err = onlyAllowed(c, host)
 	}
 	return addrs, ports, err
+}
+
+// onlyAllowed returns the addresses of this host on which a shared store listens that is to listen
+// at host, which is its name or one of its addresses, and on networks that Config.Net allows.
+func onlyAllowed(c *Config, host string) ([]netip.Addr, error) {
+	allowed, err := c.allowed()
+	literal, notAddr := netip.ParseAddr(host)
+	switch {
+	case err != nil || notAddr != nil:
+		return allowed, err
+	case slices.Contains(allowed, literal.Unmap()):
+		return []netip.Addr{literal.Unmap()}, nil
+	}
+	return nil, fmt.Errorf("cannot listen on %s: Config.Networks %s excludes it", host,
+		strings.Join(c.Net, ","))
 }
 
 // ParseListen parses where a shared store listens: HOST, :PORT, HOST:PORT, or "".

@@ -19,6 +19,10 @@ func masterAddr(first Member, members []Member, nodes int) string {
 	}
 	own := ownAddrs(first, members)
 	routes := routesTo(members, first.Node)
+	if allowed := allowedAt(first, members); len(allowed) > 0 {
+		excluded := func(r *route) bool { return !slices.Contains(allowed, r.store) }
+		routes = slices.DeleteFunc(routes, excluded)
+	}
 	if len(own) > 0 {
 		routes = slices.DeleteFunc(routes, func(r *route) bool { return own[r.store] == "" })
 	}
@@ -38,6 +42,25 @@ func masterAddr(first Member, members []Member, nodes int) string {
 // onStoresNode reports whether the agent is on the store's node: both ends of its
 // connection have the same address, or it has none.
 func onStoresNode(m Member) bool { return m.Addr == m.StoreAddr }
+
+// allowedAt returns the addresses of the store's node, if rank 0 is on it, to which the user has
+// restricted that node; none without a restriction.
+func allowedAt(first Member, members []Member) (addrs []string) {
+	if !onStoresNode(first) {
+		return nil
+	}
+	for _, m := range members {
+		if !m.Hosting {
+			continue
+		}
+		for _, w := range m.Paths {
+			if store, ok := routable(w.Store); ok {
+				addrs = append(addrs, store)
+			}
+		}
+	}
+	return addrs
+}
 
 // ownAddrs returns the own addresses of rank 0's node on its paths to the store, by address
 // of the store; none if rank 0 is on the store's node.

@@ -13,6 +13,10 @@ func TestMasterAddr(t *testing.T) {
 		}
 		return m
 	}
+	hosting := func(m Member, allowed string) Member {
+		m.Hosting, m.Paths = true, []Path{{Store: allowed, Own: allowed}}
+		return m
+	}
 	for name, test := range map[string]struct {
 		nodes   int
 		members []Member // the first has rank 0
@@ -72,6 +76,15 @@ func TestMasterAddr(t *testing.T) {
 		"both networks do": {
 			2, []Member{at("a", "", ""), reaching(at("b", "1", "10.9.0.1"), "10.0.0.1",
 				"10.9.0.1")},
+			"10.9.0.1",
+		},
+		"hosts the store, restricted": {
+			2, []Member{hosting(at("a", "", ""), "10.9.0.1"),
+				reaching(at("b", "1", "10.0.0.1"), "10.0.0.1", "10.9.0.1")},
+			"10.9.0.1",
+		},
+		"hosts the store, restricted, not reached": {
+			2, []Member{hosting(at("a", "", ""), "10.9.0.1"), at("b", "10.0.0.2", "10.0.0.1")},
 			"10.9.0.1",
 		},
 		"beside the store": {2, []Member{

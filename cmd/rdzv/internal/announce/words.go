@@ -23,7 +23,7 @@ func (w words) endLine(e agent.JobEnded) string {
 	case v == nil:
 		return flagname.In(storeLost(e))
 	case v.Kind == rdzv.Failed && v.PID == 0:
-		return fmt.Sprintf("%s (rank %d on %s)", v.Text, v.Rank, v.Host)
+		return fmt.Sprintf("%s (rank %d on %s)", flagname.In(v.Text), v.Rank, v.Host)
 	case v.Kind == rdzv.Failed:
 		line := fmt.Sprintf("rank %d failed first: %s after %s on %s (local rank %d, pid %d)",
 			v.Rank, StatusLine(v.Code, v.Signal), roundTime(v.RanFor), v.Host, v.LocalRank, v.PID)

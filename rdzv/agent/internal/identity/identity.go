@@ -5,7 +5,6 @@ import (
 	"rdzv/envmap"
 	"rdzv/internal/interfaces"
 	"rdzv/rdzv"
-	"rdzv/rdzv/agent/internal/host"
 )
 
 // Maker makes the identities of the workers of an agent.
@@ -93,7 +92,7 @@ func (m Maker) workersOf(tasks int) int {
 }
 
 // Of is the identity of the agent's i-th worker in the agreed world, with the network interface of
-// this node that InterfaceIn returns.
+// this node by which workers of other nodes reach it.
 func (m Maker) Of(w rdzv.World, i int, face string) envmap.Identity {
 	seat := w.Seat
 	return envmap.Identity{
@@ -117,17 +116,9 @@ func (m Maker) tasks() int {
 	return max(m.Placement.LocalSize, 0)
 }
 
-// InterfaceIn is the interface that leads from this node to MASTER_ADDR, the same for all agents of
-// a node whichever way each came to the store; "" if all are on one node. ownAddr is this node's
-// address on its connection to the store.
-func InterfaceIn(w rdzv.World, ownAddr string) string {
-	if w.Nodes == 1 {
-		return ""
-	}
-	if own := host.RouteTo(w.MasterAddr); own != "" {
-		ownAddr = own
-	}
-	if name := interfaces.WithAddr(ownAddr); name != "lo" {
+// Interface is the network interface with an address of this node; "" for a loopback address.
+func Interface(addr string) string {
+	if name := interfaces.WithAddr(addr); name != "lo" {
 		return name
 	}
 	return ""

@@ -95,14 +95,21 @@ func (n Node) resolve(ctx context.Context) []rdzv.NodeFact {
 	return []rdzv.NodeFact{fact}
 }
 
-// Network is how an agent is connected to the store: its address, and the networks to which
-// Config.Networks restricts it.
-func Network(addr string, networks []string, root fs.FS) []rdzv.NodeFact {
+// Network is the address of this node for the others, and why it is this one. reached is that from
+// which the agent is connected to the store if it is another one; otherwise "".
+func Network(addr, reached string, networks []string, root fs.FS) []rdzv.NodeFact {
 	name := interfaces.WithAddr(addr)
-	reason := "leads to the store"
-	if len(networks) > 0 {
-		reason += ", allowed by Config.Networks " + strings.Join(networks, ",")
+	var reasons []string
+	if reached == "" {
+		reasons = append(reasons, "leads to the store")
 	}
+	if len(networks) > 0 && !net.ParseIP(addr).IsLoopback() {
+		reasons = append(reasons, "allowed by Config.Networks "+strings.Join(networks, ","))
+	}
+	if reached != "" {
+		reasons = append(reasons, interfaces.WithAddr(reached)+" leads to the store")
+	}
+	reason := strings.Join(reasons, ", ")
 	facts := []rdzv.NodeFact{{Name: "address", Value: addr, Own: true}}
 	if name != "" {
 		facts = append(facts, rdzv.NodeFact{Name: "interface", Value: name + " (" + reason + ")"})
