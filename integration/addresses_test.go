@@ -162,6 +162,20 @@ func TestNetworkOfSomeNodes(t *testing.T) {
 		checkAllPrint(t, agents, "cannot use --net "+network+": only eth0 (10.77.0.12), which it "+
 			"excludes, leads to the store at 10.77.0.11")
 	})
+	t.Run("kept", func(t *testing.T) {
+		p := c.newPlace(t)
+		flags := []string{"--nodes", "2", "--store", "node1", "--net", network}
+		line := rdzvExec(flags, []string{"sh", "-c", "echo gloo uses $GLOO_SOCKET_IFNAME"})
+		var agents []*process
+		for host := 1; host <= 2; host++ {
+			env := []string{"GLOO_SOCKET_IFNAME=eth0"}
+			agents = append(agents, p.startWith(env, p.cluster.on(host, line...)...))
+		}
+		checkCodes(0, agents...)
+		checkAllPrint(t, agents, "gloo uses eth0")
+		checkAllPrint(t, agents, "GLOO_SOCKET_IFNAME=eth0 is kept, although --net "+network+
+			" excludes eth0")
+	})
 	t.Run("check", func(t *testing.T) {
 		var agents []*process
 		for host := 1; host <= 2; host++ {

@@ -31,7 +31,10 @@ func (c *checking) inspect(ctx context.Context) {
 	l, config, all := c.local, c.local.Config, c.local.layout()
 	node := nodecheck.Node{
 		Setup: &l.setup, CPUs: l.CPUs.Count, OneHost: l.Agents == 1 || all.OnOneHost(),
-		First: all.FirstOfNode(),
+		First: all.FirstOfNode(), Environ: l.workerEnviron(),
+	}
+	if !node.OneHost {
+		node.Networks = l.networks()
 	}
 	c.found = node.Run(ctx, nodecheck.Programs{
 		ImportTorch: c.Deep, Health: config.HealthCmd, Limit: config.HealthTimeout,

@@ -22,6 +22,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/identity"
+	"rdzv/rdzv/agent/internal/ifname"
 	"rdzv/rdzv/agent/internal/refusals"
 	"rdzv/rdzv/agent/internal/storehost"
 	"rdzv/rdzv/meet"
@@ -189,6 +190,17 @@ func (c *connection) useAllowed(reached string) error {
 		c.reached, c.addr = reached, addrs[0]
 	}
 	return err
+}
+
+// networks are the addresses of this node to which Config.Networks restricts it; none without it,
+// or if it allows none, which is an error of the connection.
+func (l *Local) networks() ifname.Networks {
+	given := l.Config.Networks
+	if len(given) == 0 {
+		return ifname.Networks{}
+	}
+	allowed, _ := meet.OwnAddrs(meet.Config{Net: given, Proc: procfs.System})
+	return ifname.Networks{Allowed: allowed, Words: strings.Join(given, ",")}
 }
 
 // checkNetworks returns why this agent cannot run its workers if no network that Config.Networks

@@ -253,6 +253,15 @@ func (l *Local) Preview() (p Preview, err error) {
 	return p, nil
 }
 
+// workerEnviron is the environment of the first worker as far as it is known.
+func (l *Local) workerEnviron() []string {
+	p, err := l.Preview()
+	if err != nil {
+		return l.Config.Environ // that is a problem
+	}
+	return p.Changes.Apply(l.Config.Environ)
+}
+
 // notePreview reports what is known of the workers' environment when the program is.
 func notePreview(l *Local, events *reporter) {
 	if p, err := l.Preview(); err == nil && p.NoLibuv != "" && l.FirstOfNode() {

@@ -11,12 +11,14 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"rdzv/envmap"
+	"rdzv/internal/hint"
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/collectives"
 	"rdzv/rdzv/agent/internal/ending"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/identity"
+	"rdzv/rdzv/agent/internal/ifname"
 	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/meet"
@@ -124,6 +126,9 @@ func (w *workers) trees() ([]wrap.Tree, error) {
 		trees = append(trees, tree)
 		first += t.Workers
 	}
+	if workers := trees[0].Workers; len(workers) > 0 {
+		w.noteInterfaces(workers[0].Env)
+	}
 	return trees, nil
 }
 
@@ -147,6 +152,21 @@ func (w *workers) face() (string, error) {
 		return "", w.local.excludedError(own.String(), "rank 0 at "+master.String())
 	}
 	return identity.Interface(allowed.String()), nil
+}
+
+// noteInterfaces reports variables of a worker that choose network interfaces which this node does
+// not have, or which the user has excluded.
+func (w *workers) noteInterfaces(environ []string) {
+	if !w.local.FirstOfNode() {
+		return
+	}
+	var restricted ifname.Networks
+	if w.world.Nodes > 1 {
+		restricted = w.local.networks()
+	}
+	for _, f := range ifname.Faults(environ, restricted) {
+		w.events.diagnose(Warning, hint.With(errors.New(f.Text), f.Hint))
+	}
 }
 
 // tree is the workers of a task; first is the index of its first one among those of the agent, face

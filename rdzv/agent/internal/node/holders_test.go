@@ -77,7 +77,7 @@ func TestGPUProcesses(t *testing.T) {
 }
 
 func TestGPUProcessesOfAMD(t *testing.T) {
-	m := machine{fstest.MapFS{}, Space{8 << 30, 8 << 30}}
+	m := machine{files: fstest.MapFS{}, shm: Space{8 << 30, 8 << 30}}
 	for i := range 2 {
 		device := fmt.Sprintf("sys/class/drm/card%d/device", i)
 		m.set(device+"/vendor", "0x1002")

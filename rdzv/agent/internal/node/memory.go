@@ -49,14 +49,17 @@ func (f Files) sharedMemory() Fact {
 	return fact
 }
 
-// limits are the limits of this process that often are too low.
+// limits are the limits of the workers that often are too low.
 func (f Files) limits(rdma bool) []Fact {
 	text := f.text("proc/self/limits")
 	soft := func(label string) string {
 		value, _, _ := strings.Cut(field(text, label), " ")
 		return value
 	}
-	files := Fact{Name: "open files", Value: soft("Max open files")}
+	files := Fact{Name: "open files"}
+	if f.OpenFiles > 0 {
+		files.Value = strconv.FormatUint(f.OpenFiles, 10)
+	}
 	locked := Fact{Name: "locked memory", Value: soft("Max locked memory")}
 	if n, err := strconv.ParseUint(locked.Value, 10, 64); err == nil {
 		locked.Value = bytesText(n)

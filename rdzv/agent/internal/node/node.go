@@ -18,10 +18,13 @@ type Fact struct {
 	Hint        string // what to do about it
 }
 
-// Files reads facts about a node. Space is needed by Facts only.
+// Files reads facts about a node. Space and OpenFiles are needed by Facts only.
 type Files struct {
 	Root  fs.FS                           // of the file system
 	Space func(dir string) (Space, error) // of the file system with a directory
+	// OpenFiles is the soft limit of open files of the workers. This process's own may be higher,
+	// because Go raises it. 0 is unknown.
+	OpenFiles uint64
 	// Processes says that the facts are also about the processes of the node.
 	Processes bool
 }

@@ -15,8 +15,9 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // machine is a fixture of a node.
 type machine struct {
-	files fstest.MapFS
-	shm   Space
+	files     fstest.MapFS
+	shm       Space
+	openFiles uint64
 }
 
 func (m machine) set(name, format string, args ...any) {
@@ -30,19 +31,19 @@ func (m machine) facts(ctx context.Context) []Fact {
 		}
 		return m.shm, nil
 	}
-	return Files{Root: m.files, Space: space, Processes: true}.Facts(ctx)
+	return Files{Root: m.files, Space: space, OpenFiles: m.openFiles, Processes: true}.Facts(ctx)
 }
 
 // gpuNode has 8 GPUs on two NUMA nodes and 8 InfiniBand adapters.
 func gpuNode() machine {
-	m := machine{fstest.MapFS{}, Space{1008 << 30, 1000 << 30}}
+	m := machine{files: fstest.MapFS{}, shm: Space{1008 << 30, 1000 << 30}, openFiles: 65536}
 	m.set("proc/sys/kernel/osrelease", "6.8.0-45-generic")
 	m.set("proc/meminfo", "MemTotal:       2113536512 kB\nMemFree:        1 kB")
 	m.set("proc/self/cgroup", "0::/job/step")
 	m.set("sys/fs/cgroup/job/memory.max", "1649267441664")
 	m.set("sys/fs/cgroup/job/step/memory.max", "max")
 	m.set("proc/self/limits", "%-25s %-20s %-20s %s\n%-25s %-20s %-20s %s\n%-25s %-20s %-20s %s",
-		"Limit", "Soft Limit", "Hard Limit", "Units", "Max open files", "65536", "1048576", "files",
+		"Limit", "Soft Limit", "Hard Limit", "Units", "Max open files", "1048576", "1048576", "files",
 		"Max locked memory", "unlimited", "unlimited", "bytes")
 	m.set("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  "+
 		"550.90.07  Release Build  (dvs-builder@U16-I1)\nGCC version:  gcc version 12.3.0")
@@ -73,11 +74,11 @@ func (m machine) pci(address string, numa, width, most int) {
 // low, and a process of an earlier job.
 func degraded() machine {
 	m := gpuNode()
-	m.shm = Space{64 << 20, 0}
+	m.shm, m.openFiles = Space{64 << 20, 0}, 1024
 	m.pci("0000:a5:00.0", 1, 8, 16)
 	m.set("sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN")
 	m.set("proc/self/limits",
-		"Max open files            1024                 524288               "+
+		"Max open files            524288               524288               "+
 			"files\nMax locked memory         8388608              8388608              bytes")
 	m.process(4711, "python3", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia3")
 	return m
@@ -101,7 +102,7 @@ func TestFacts(t *testing.T) {
 }
 
 func TestFact(t *testing.T) {
-	amd := machine{fstest.MapFS{}, Space{8 << 30, 8 << 30}}
+	amd := machine{files: fstest.MapFS{}, shm: Space{8 << 30, 8 << 30}}
 	for i := range 2 {
 		device := fmt.Sprintf("sys/class/drm/card%d/device", i+1)
 		amd.set(device+"/vendor", "0x1002")
@@ -133,7 +134,7 @@ func TestFact(t *testing.T) {
 		{virtual, "GPU NUMA nodes", "- 0 0 0 1 1 1 1"},
 		{version1, "memory", "8 GiB (cgroup limit)"},
 		{unlimited, "memory", "2016 GiB"},
-		{machine{fstest.MapFS{}, Space{}}, "/dev/shm", "none"},
+		{machine{files: fstest.MapFS{}, shm: Space{}}, "/dev/shm", "none"},
 	} {
 		got := ""
 		for _, f := range c.m.facts(t.Context()) {
@@ -148,7 +149,7 @@ func TestFact(t *testing.T) {
 }
 
 func TestMTU(t *testing.T) {
-	m := machine{fstest.MapFS{}, Space{}}
+	m := machine{files: fstest.MapFS{}, shm: Space{}}
 	m.set("sys/class/net/eth0/mtu", "9000")
 	if got := (Files{Root: m.files}).MTU("eth0"); got.Value != "9000" {
 		t.Errorf("MTU %+v, want 9000", got)

@@ -1,6 +1,7 @@
 package nodecheck
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -12,8 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/interfaces"
+	"rdzv/internal/openlimit"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/ifname"
 	"rdzv/rdzv/agent/internal/node"
 	"rdzv/rdzv/agent/internal/setup"
 )
@@ -27,7 +30,7 @@ func (n Node) facts(ctx context.Context) (facts []rdzv.NodeFact) {
 		}
 	}
 	dir, _ := os.Readlink("/proc/self/cwd")
-	know("working directory", strings.TrimSuffix(dir, " (deleted)"))
+	know("working directory", cmp.Or(n.Setup.WorkerDir(), strings.TrimSuffix(dir, " (deleted)")))
 	know("program", n.Setup.Path)
 	know("interpreter", n.Setup.Program.Python)
 	if why := n.Setup.Program.Unknown; why != "" {
@@ -42,11 +45,24 @@ func (n Node) facts(ctx context.Context) (facts []rdzv.NodeFact) {
 	}
 	know("CPUs allowed", fmt.Sprint(n.CPUs))
 	// One agent looks at the processes, before it starts any that may use GPUs.
-	files := node.Files{Root: n.Setup.Root, Space: spaceOf, Processes: n.First}
+	files := node.Files{Root: n.Setup.Root, Space: spaceOf, Processes: n.First,
+		OpenFiles: openlimit.Soft()}
 	limited, cancel := context.WithTimeout(ctx, setup.CheckTime)
 	defer cancel()
 	facts = append(facts, nodeFacts(files.Facts(limited))...)
+	facts = append(facts, n.socketNames()...)
 	return append(facts, n.resolve(ctx)...)
+}
+
+// socketNames are the variables of a worker that choose network interfaces, if their values cannot
+// be right.
+func (n Node) socketNames() (facts []rdzv.NodeFact) {
+	for _, f := range ifname.Faults(n.Environ, n.Networks) {
+		facts = append(facts, rdzv.NodeFact{
+			Name: f.Variable, Value: f.Value, Warning: f.Text, Hint: f.Hint,
+		})
+	}
+	return facts
 }
 
 func nodeFacts(from []node.Fact) (facts []rdzv.NodeFact) {

@@ -8,6 +8,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/command"
 	"rdzv/rdzv/agent/internal/health"
+	"rdzv/rdzv/agent/internal/ifname"
 	"rdzv/rdzv/agent/internal/setup"
 )
 
@@ -17,6 +18,10 @@ type Node struct {
 	CPUs    int  // that are allowed
 	OneHost bool // all agents of the job are on this host
 	First   bool // this is the first agent of the node
+	// Environ is the environment of a worker, as far as it is known before the agents meet. Networks
+	// are those to which its connections are restricted.
+	Environ  []string
+	Networks ifname.Networks
 }
 
 // Programs are those that a check runs.
@@ -39,13 +44,12 @@ func (n Node) Run(ctx context.Context, p Programs) (found Found) {
 	if n.Setup.Hangs() || !n.First {
 		return found
 	}
-	environ := n.Setup.Environ
 	if p.ImportTorch {
 		found.add("import torch")(command.Limited(
-			ctx, p.Limit, "import torch", environ, n.Setup.Interpreter(), "-c", importTorch))
+			ctx, p.Limit, "import torch", n.Environ, n.Setup.Interpreter(), "-c", importTorch))
 	}
 	if p.Health != "" {
-		found.add(health.Name)(health.Run(ctx, p.Limit, p.Health, environ))
+		found.add(health.Name)(health.Run(ctx, p.Limit, p.Health, n.Setup.Environ))
 	}
 	return found
 }
