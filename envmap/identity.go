@@ -19,7 +19,8 @@ type Identity struct {
 	Launcher   Launcher
 	Tasks      int // of the launcher on this node; 0 if that is unknown
 
-	// Interface is the network interface with this node's address. If it is "", the
+	NodeAddr string // address of this node, as MASTER_ADDR would be if rank 0 were on it
+	// Interface is the network interface with NodeAddr. If it is "", the
 	// *_SOCKET_IFNAME variables are not set.
 	Interface string
 	// NCCLConfigured says that /etc/nccl.conf or ~/.nccl.conf exists. NCCL_SOCKET_IFNAME would

@@ -9,11 +9,11 @@ func TestSet(t *testing.T) {
 	c := changes(t, Env{"X": "old"}, second, TorchOptions{Set: []string{
 		"URL=tcp://{master_addr}:{master_port}",
 		"ALL={rank}/{world_size} {local_rank}/{local_world_size} {node_rank}/{nodes} " +
-			"{device} {ifname}",
+			"{node_addr} {device} {ifname}",
 		`JSON={{"rank":{rank}}}`, "X=", "OMP_NUM_THREADS=2", "RDZV_FOO=bar", "EQ=a=b",
 	}})
 	for name, want := range map[string]string{
-		"URL": "tcp://10.0.0.1:29601", "ALL": "5/8 1/4 1/2 1 eth1", "JSON": `{"rank":5}`, "X": "",
+		"URL": "tcp://10.0.0.1:29601", "ALL": "5/8 1/4 1/2 10.0.0.2 1 eth1", "JSON": `{"rank":5}`, "X": "",
 		"OMP_NUM_THREADS": "2", "RDZV_FOO": "bar", "EQ": "a=b",
 	} {
 		if got := c.value(name); got != want || !c.sets(name) {

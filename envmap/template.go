@@ -9,7 +9,7 @@ import (
 // "tcp://{master_addr}:{master_port}". "{{" and "}}" stand for single braces.
 func Fields() []string {
 	return []string{
-		"rank", "world_size", "local_rank", "local_world_size", "node_rank", "nodes",
+		"rank", "world_size", "local_rank", "local_world_size", "node_rank", "nodes", "node_addr",
 		"master_addr", "master_port", "device", "ifname",
 	}
 }
@@ -20,6 +20,7 @@ func requested(set []string, id Identity, device device) (variables []KV, err er
 		"rank": itoa(id.Rank), "world_size": itoa(id.WorldSize),
 		"local_rank": itoa(device.localRank), "local_world_size": itoa(id.LocalWorldSize),
 		"node_rank": itoa(id.NodeRank), "nodes": itoa(id.Nodes),
+		"node_addr":   id.NodeAddr,
 		"master_addr": id.MasterAddr, "master_port": itoa(id.MasterPort),
 		"device": "", "ifname": id.Interface,
 	}

@@ -11,8 +11,8 @@ import (
 var second = Identity{
 	Rank: 5, WorldSize: 8, LocalRank: 1, LocalWorldSize: 4, NodeRank: 1, Nodes: 2,
 	MasterAddr: "10.0.0.1", MasterPort: 29601, RunID: "job-7", ErrorFile: "/run/e.json",
-	Launcher:  Slurm,
-	Interface: "eth1", NoLibuv: true, Threads: 6, GPUs: 4,
+	Launcher: Slurm,
+	NodeAddr: "10.0.0.2", Interface: "eth1", NoLibuv: true, Threads: 6, GPUs: 4,
 	Visible: Devices{Vendor: "nvidia", Entries: ordinals(4), Known: true},
 }
 

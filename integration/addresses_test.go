@@ -277,6 +277,23 @@ func TestInterfaceOfTwoInOneNetwork(t *testing.T) {
 	}
 }
 
+// Each node's address, and that of rank 0, are of the same network.
+func TestNodeAddr(t *testing.T) {
+	t.Parallel()
+	for options, want := range map[string]string{"--second --wrong": "10.78.0.1%d", "--six": "fd77::1%d"} {
+		t.Run(options, func(t *testing.T) {
+			p := newCluster(t, 2, strings.Fields(options)...).newPlace(t)
+			flags := []string{"--nodes", "2", "--store", "node1", "--set", "VLLM_HOST_IP={node_addr}"}
+			line := rdzvExec(flags, []string{"sh", "-c", "echo $NODE_RANK: $VLLM_HOST_IP $MASTER_ADDR"})
+			agents := []*process{p.on(1, line...), p.on(2, line...)}
+			checkCodes(0, agents...)
+			for i, agent := range agents {
+				checkAllPrint(t, []*process{agent}, fmt.Sprintf("%d: "+want+" "+want, i, i+1, 1))
+			}
+		})
+	}
+}
+
 // jobWithTwoStores has rank 0 on node1 and the store on node2. The agents of different ranks reach
 // it by different networks.
 func jobWithTwoStores(p *clusterPlace) *process {

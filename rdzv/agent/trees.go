@@ -112,13 +112,13 @@ func runTrees(
 // trees are the workers of each task.
 func (w *workers) trees() ([]wrap.Tree, error) {
 	var trees []wrap.Tree
-	face, err := w.face()
+	addr, err := w.nodeAddr()
 	if err != nil {
 		return nil, err
 	}
-	first := 0
+	first, face := 0, identity.Interface(addr)
 	for i, t := range w.local.all() {
-		tree, err := w.tree(t, first, face)
+		tree, err := w.tree(t, first, addr, face)
 		if err != nil {
 			return nil, err
 		}
@@ -132,16 +132,16 @@ func (w *workers) trees() ([]wrap.Tree, error) {
 	return trees, nil
 }
 
-// face is the network interface that leads from this node to MASTER_ADDR, the same for all agents
-// of a node whichever way each came to the store; "" if all are on one node.
-func (w *workers) face() (string, error) {
+// nodeAddr is the address of this node on its way to MASTER_ADDR, the same for all agents of a node
+// whichever way each came to the store.
+func (w *workers) nodeAddr() (string, error) {
 	if w.world.Nodes == 1 {
-		return "", nil
+		return w.world.MasterAddr, nil
 	}
 	own, _ := netip.ParseAddr(host.RouteTo(w.world.MasterAddr))
 	master, err := netip.ParseAddr(w.world.MasterAddr)
 	if err != nil || !own.IsValid() {
-		return identity.Interface(w.addr), nil
+		return w.addr, nil
 	}
 	c := meet.Config{Net: w.local.Config.Networks, Proc: procfs.System}
 	allowed, err := c.OwnFor(own, master)
@@ -151,7 +151,7 @@ func (w *workers) face() (string, error) {
 	case !allowed.IsValid():
 		return "", w.local.excludedError(own.String(), "rank 0 at "+master.String())
 	}
-	return identity.Interface(allowed.String()), nil
+	return allowed.WithZone("").String(), nil
 }
 
 // noteInterfaces reports variables of a worker that choose network interfaces which this node does
@@ -169,9 +169,9 @@ func (w *workers) noteInterfaces(environ []string) {
 	}
 }
 
-// tree is the workers of a task; first is the index of its first one among those of the agent, face
-// the network interface of this node.
-func (w *workers) tree(task *Local, first int, face string) (wrap.Tree, error) {
+// tree is the workers of a task; first is the index of its first one among those of the agent, addr
+// the address of this node, face its network interface.
+func (w *workers) tree(task *Local, first int, addr, face string) (wrap.Tree, error) {
 	c, seat := task.Config, w.world.Seat
 	frozen := c.lostAfter() // the other agents do not wait longer
 	if w.local.Agents == 1 {
@@ -197,7 +197,7 @@ func (w *workers) tree(task *Local, first int, face string) (wrap.Tree, error) {
 	w.lease.Limit(&t)
 	identities := task.identities()
 	for i := range task.Workers {
-		id := identities.Of(w.world, first+i, face)
+		id := identities.Of(w.world, first+i, addr, face)
 		id.RASAddr = w.ras.Addr()
 		id.Recorder.Dump, id.Recorder.Pipe = w.recorders.Paths()
 		bound := task.numa.Bind(&id, c.Device, i, task.Workers)

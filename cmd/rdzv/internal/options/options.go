@@ -162,6 +162,7 @@ const (
     process. ETCDCTL_CACERT, _CERT, _KEY, _USER and _PASSWORD are used too.
 `
 	templateNote = `    A TEMPLATE can contain {rank} {world_size} {local_rank} {local_world_size}
-    {node_rank} {nodes} {master_addr} {master_port} {device} {ifname}.
+    {node_rank} {nodes} {node_addr} {master_addr} {master_port} {device}
+    {ifname}.
 `
 )

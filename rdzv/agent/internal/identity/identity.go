@@ -41,7 +41,7 @@ func (m Maker) Preview() (id envmap.Identity, open []string) {
 		LocalWorldSize: known(p.LocalSize, 1, "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS"),
 		NodeRank:       known(p.NodeRank, 0, "GROUP_RANK", "NODE_RANK"),
 		Nodes:          known(p.Nodes, 1, "GROUP_WORLD_SIZE"),
-		MasterAddr:     "unknown", RunID: "unknown",
+		MasterAddr:     "unknown", NodeAddr: "unknown", RunID: "unknown",
 		Launcher: p.Launcher, Tasks: m.tasks(), Visible: m.Devices, GPUs: m.Devices.Count(),
 		NCCLConfigured: m.NCCLConfigured, NoLibuv: m.NoLibuv,
 	}
@@ -91,18 +91,18 @@ func (m Maker) workersOf(tasks int) int {
 	return tasks * m.Workers
 }
 
-// Of is the identity of the agent's i-th worker in the agreed world, with the network interface of
-// this node by which workers of other nodes reach it.
-func (m Maker) Of(w rdzv.World, i int, face string) envmap.Identity {
+// Of is the identity of the agent's i-th worker in the agreed world. addr is the address of this
+// node at which workers of other nodes reach it, face its network interface.
+func (m Maker) Of(w rdzv.World, i int, addr, face string) envmap.Identity {
 	seat := w.Seat
 	return envmap.Identity{
 		Rank: seat.RankOf(i), WorldSize: w.Size,
 		LocalRank: seat.LocalRankOf(i), LocalWorldSize: seat.LocalSize,
 		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
 		RunID: w.Job, Attempt: w.Attempt, Restarts: w.MaxRestarts, Launcher: m.Placement.Launcher,
-		Tasks:     m.tasks(),
-		Interface: face, NCCLConfigured: m.NCCLConfigured,
-		NoLibuv: m.NoLibuv,
+		Tasks:    m.tasks(),
+		NodeAddr: addr, Interface: face,
+		NCCLConfigured: m.NCCLConfigured, NoLibuv: m.NoLibuv,
 		Threads: m.CPUs.Threads(m.Workers, seat.LocalSize), Visible: m.Devices, GPUs: m.Devices.Count(),
 	}
 }
