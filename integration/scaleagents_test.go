@@ -31,8 +31,10 @@ type simulation struct {
 	host   *process
 	store  *meet.Meeting // with which all agents connect
 	agents []*simulatedAgent
-	wire   atomic.Int64 // bytes on connections that are closed
-	slow   atomic.Bool  // see slowReads
+	wire   atomic.Int64                                         // bytes on connections that are closed
+	slow   atomic.Bool                                          // see slowReads
+	silent time.Duration                                        // after which an agent regards the store as lost
+	answer func(context.Context, rdzv.Question) ([]byte, error) // of all agents; nil answers nothing
 }
 
 // A simulatedAgent is a member of the job without a process or workers of its own.
@@ -45,10 +47,10 @@ type simulatedAgent struct {
 	verdict, settled time.Time // when the agent learned of them
 }
 
-// start starts the host, whose worker ends at once, and finds its store.
-func (j scaleJob) start(t *testing.T, n int) *simulation {
+// start starts the host, with these flags too, whose worker ends at once, and finds its store.
+func (j scaleJob) start(t *testing.T, n int, more ...string) *simulation {
 	t.Helper()
-	s := &simulation{scaleJob: j, t: t}
+	s := &simulation{scaleJob: j, t: t, silent: presence.DefaultTimeout}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
@@ -57,7 +59,7 @@ func (j scaleJob) start(t *testing.T, n int) *simulation {
 	flags := []string{"-v", "--job", scaleName, "--nodes", fmt.Sprint(n + 1),
 		"--store", "127.0.0.1", fmt.Sprint("--insecure=", insecure)}
 	s.host = newPlace(t).startWith([]string{"RDZV_TOKEN=" + token},
-		rdzvExec(flags, []string{"true"})...)
+		rdzvExec(append(flags, more...), []string{"true"})...)
 	const hosting = "hosting the store at "
 	s.host.waitFor(hosting)
 	_, address, _ := strings.Cut(s.host.linesWith(hosting)[0], hosting)
@@ -116,7 +118,7 @@ func (s *simulation) join(a *simulatedAgent) (err error) {
 		conn, err := s.store.Dial(ctx)
 		return s.slowReads(a, measuredConn{conn, &s.wire}), err
 	}
-	if a.client, err = rdzv.Dial(dial, presence.DefaultTimeout); err != nil {
+	if a.client, err = rdzv.Dial(dial, s.silent); err != nil {
 		return err
 	}
 	s.t.Cleanup(func() { a.client.Close() })
@@ -126,6 +128,7 @@ func (s *simulation) join(a *simulatedAgent) (err error) {
 	}
 	a.session, err = rdzv.Join(s.ctx, a.client, rdzv.Config{
 		Job: scaleName, Self: self, ConnectTimeout: time.Minute, // see joinAll
+		Answer: s.answer,
 	})
 	return err
 }

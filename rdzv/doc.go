@@ -62,8 +62,8 @@
 //	outcome/ID      how an agent's workers ended               Outcome
 //	signal/settled  all have settled, written by the leader    Settled
 //	signal/share/N  signal N is for all workers, of any agent  SharedSignal
-//	signal/ask/ASK  a question to all agents, of any of them   ask
-//	answer/ASK/ID   what an agent answers                      Answer
+//	signal/ask      a question to all agents, of any of them   ask
+//	answer/ASK/ID   what an agent answers to question ASK      Answer
 //
 // In a store that no agent hosts there is also the key run, and all others are below run/ID/, so
 // that a later job of the same name does not read them.

@@ -29,14 +29,22 @@ func startPlain(t *testing.T) *job {
 // grants.
 func startEtcd(t *testing.T, lead LeaderConfig, election time.Duration) *job {
 	t.Helper()
+	return startConfigured(t, lead, func(c *embed.Config) {
+		c.TickMs, c.ElectionMs = 10, uint(election.Milliseconds())
+	})
+}
+
+// startConfigured starts one with changes of its configuration.
+func startConfigured(t *testing.T, lead LeaderConfig, change func(*embed.Config)) *job {
+	t.Helper()
 	j := newJob(t, lead, time.Hour)
 	c := embed.NewConfig()
 	c.Dir = t.TempDir()
 	c.ListenPeerUrls = nil
 	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
-	c.TickMs, c.ElectionMs = 10, uint(election.Milliseconds())
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	change(c)
 	e, err := embed.StartEtcd(c)
 	if err != nil {
 		t.Fatal(err)

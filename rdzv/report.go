@@ -91,9 +91,12 @@ func (s *Session) ShareSignal(ctx context.Context, signal int, at time.Time, dir
 func (s *Session) SharedSignals() <-chan SharedSignal { return s.sharing.c }
 
 // Ask asks all agents that have joined, including this one, from Join to Leave, also after the job
-// has ended. It returns when all have answered or at ctx's deadline (by default after 2 s), with
-// the answers and with the agents that have not answered, both in the order of their ranks. If ctx
-// ends for another reason it returns that.
+// has ended. It returns when all have answered or after Question.Within, with the answers and with
+// the agents that have not answered, both in the order of their ranks. If ctx ends it returns why.
+//
+// One question is asked at a time: while there is another one, Ask waits for up to 3 s, and then
+// returns an error that says who has asked it. Together the answers have at most MaxAnswers bytes
+// in the store, so that there is always room for how the job ends.
 func (s *Session) Ask(ctx context.Context, q Question) (
 	answers []Answer, missing []Peer, err error,
 ) {

@@ -63,9 +63,8 @@ func newSession(r *registration.Registration, c Config) *Session {
 			}
 			return own
 		},
-		Answers: c.Answer, Lease: r.Lease(), JobLease: r.Run.JobLease,
-		Compacts: !r.Elects(), Agreed: func() bool { return s.signals.World.Load() != nil },
-		Keep: c.keepHistory,
+		Answers: c.Answer, Compacts: !r.Elects(), Keep: c.keepHistory,
+		Agreed: func() bool { return s.signals.World.Load() != nil },
 	}
 	s.signals = signals.New(store, k, c.Self.ID, signals.Handlers{
 		Verdict: func(v *Verdict) { s.life.cancel(v) },
@@ -75,7 +74,7 @@ func newSession(r *registration.Registration, c Config) *Session {
 				s.signals.Succeeded()
 			}
 		},
-		Question: func(id string, value []byte) { s.questions.Reply(s.life.answering, id, value) },
+		Question: func(value []byte) { s.questions.Reply(s.life.answering, value) },
 		Share:    s.sharing.take,
 		Invalid:  s.life.cancel,
 		Lost:     func(why error) { store.Lose(watchLost(c.Job, why)) },

@@ -86,10 +86,16 @@ type (
 	Question = questions.Question
 	Answer   = questions.Answer
 	Peer     = questions.Peer
+	// BusyError is why a question was not asked: another one was being answered all the time.
+	BusyError = questions.BusyError
 )
 
-// MaxAnswer is the maximum size of an answer, in bytes. In the store it takes a third more.
-const MaxAnswer = questions.MaxAnswer
+// MaxAnswer is the maximum size of an answer in the store, in bytes, and MaxAnswers that of all
+// answers to a question.
+const (
+	MaxAnswer  = questions.MaxAnswer
+	MaxAnswers = questions.MaxAnswers
+)
 
 // The keys of all jobs begin with DefaultPrefix, unless there is another prefix, and then Root.
 const (

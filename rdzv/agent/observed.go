@@ -134,28 +134,36 @@ func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []strin
 	o.mu.Lock()
 	session, id := o.session, o.id
 	o.mu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, inspect.AnswerTimeout)
-	defer cancel()
 	switch r.Kind {
 	case othernodes.Question:
 		return o.others.Answer(r.Arg), []string{id}, nil
 	case inspect.StopQuestion:
-		return o.stop(limited, r.Arg)
+		return o.stop(ctx, r.Arg)
 	}
-	q := rdzv.Question{Kind: r.Kind, Arg: r.Arg}
+	q := rdzv.Question{
+		Kind: r.Kind, Arg: r.Arg, Within: inspect.AnswerTimeout, Limit: rdzv.MaxAnswer,
+	}
 	var seen inspect.Observation
-	var err error
 	if session != nil {
-		seen.Answers, seen.Missing, err = session.Ask(limited, q)
+		var err error
+		seen.Answers, seen.Missing, err = session.Ask(ctx, q)
+		if busy, ok := errors.AsType[*rdzv.BusyError](err); ok {
+			return nil, nil, busy
+		}
+		if err != nil {
+			seen.Alone = err.Error()
+		}
 	}
-	if session == nil || err != nil && ctx.Err() == nil {
+	if session == nil || seen.Alone != "" {
 		self := rdzv.Peer{ID: id, Host: host.Name(), PID: os.Getpid(), Tasks: len(o.local.all())}
 		a := rdzv.Answer{Peer: self}
-		a.Value, err = o.answer(limited, q)
+		limited, cancel := context.WithTimeout(ctx, inspect.AnswerTimeout)
+		defer cancel()
+		var err error
+		if a.Value, err = o.answer(limited, q); err != nil {
+			return nil, nil, err
+		}
 		seen.Answers = append(seen.Answers, a)
-	}
-	if err != nil {
-		return nil, nil, err
 	}
 	var ids []string
 	for _, a := range seen.Answers {
@@ -174,9 +182,13 @@ func (o *observed) answer(ctx context.Context, q rdzv.Question) ([]byte, error) 
 	return host.Await(ctx, func() {}, func() ([]byte, error) {
 		switch q.Kind {
 		case inspect.StatusQuestion:
-			return json.Marshal(o.status(ctx))
+			a := o.status(ctx)
+			a.Fit(q.Limit)
+			return json.Marshal(a)
 		case inspect.StacksQuestion:
-			return json.Marshal(o.stacks(ctx, q.Arg == inspect.FlightRecorder))
+			n := o.stacks(ctx, q.Arg == inspect.FlightRecorder)
+			n.Fit(q.Limit)
+			return json.Marshal(n)
 		case stall.Question:
 			o.mu.Lock()
 			silence := o.silence
@@ -225,6 +237,8 @@ func (o *observed) measures(s *stall.Silence) {
 
 // stop answers inspect.StopQuestion when the job has ended as far as this agent knows.
 func (o *observed) stop(ctx context.Context, by string) ([]byte, []string, error) {
+	ctx, cancel := context.WithTimeout(ctx, inspect.AnswerTimeout)
+	defer cancel()
 	o.mu.Lock()
 	session, id, stop := o.session, o.id, o.stopJob
 	o.mu.Unlock()

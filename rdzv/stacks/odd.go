@@ -7,7 +7,11 @@ import "fmt"
 func (r Report) Odd() (*Worker, string) {
 	known := 0
 	for _, g := range r.Groups {
-		known += len(g.Workers)
+		for _, w := range g.Workers {
+			if !leftOut(w) {
+				known++
+			}
+		}
 	}
 	stopped := func(w Worker) bool { return w.Main.State == "T" || w.Main.State == "t" }
 	blocked := func(w Worker) bool { return w.Main.State == "D" }

@@ -99,7 +99,8 @@ func named(object string, nodes []Node) string {
 }
 
 // Rest are the workers outside the largest group, if that has more than half of them: those that
-// differ from the others. Otherwise there are none.
+// differ from the others. Otherwise there are none. It is not known where those are whose stack was
+// left out.
 func (r Report) Rest() (rest []Worker) {
 	if len(r.Groups) == 0 || 2*len(r.Groups[0].Workers) <= r.Ranks {
 		return nil
@@ -107,9 +108,12 @@ func (r Report) Rest() (rest []Worker) {
 	for _, g := range r.Groups[1:] {
 		rest = append(rest, g.Workers...)
 	}
+	rest = slices.DeleteFunc(rest, leftOut)
 	slices.SortFunc(rest, func(a, b Worker) int { return cmp.Compare(a.Rank, b.Rank) })
 	return rest
 }
+
+func leftOut(w Worker) bool { return w.Problem == LeftOut }
 
 // add adds a problem of a host, unless it is "".
 func (r *Report) add(text, host string) { r.Problems = added(r.Problems, text, host) }

@@ -59,7 +59,9 @@ type Job struct {
 	// Collectives compares the ranks by the counts of NCCL: "rank 5 is at all_reduce 6649, the other
 	// 31 at 6650"; "" if there are none.
 	Collectives string `json:"nccl,omitempty"`
-	Text        string `json:"error,omitempty"` // why nothing is known
+	// Alone is why only the agent that was asked has answered; "" if the others were asked.
+	Alone string `json:"alone,omitempty"`
+	Text  string `json:"error,omitempty"` // why nothing is known
 }
 
 // Phase is the state of a job, or of one agent. A job is Ending if one of its agents is.
@@ -84,9 +86,9 @@ type Peer struct {
 // that have not answered.
 type Rank struct {
 	Rank     int     `json:"rank"`
-	Host     string  `json:"host"`
+	Host     string  `json:"host"`          // "" if it is not known
 	PID      int     `json:"pid,omitempty"` // 0 if it was not started, or is not known
-	AgentPID int     `json:"agent_pid"`
+	AgentPID int     `json:"agent_pid"`     // 0 if it is not known
 	State    State   `json:"state"`
 	Seconds  float64 `json:"state_seconds,omitempty"` // since its start, or its end
 	ExitCode *int    `json:"exit_code,omitempty"`     // nil unless it has exited
@@ -146,9 +148,18 @@ type Collectives struct {
 	Launched []int64 `json:"launched,omitempty"` // by each rank, -1 if that is not known
 }
 
-// Of is the report on a job whose agents have answered this, or not at all.
-func Of(job string, answers []rdzv.Answer, missing []rdzv.Peer) Job {
-	j := Job{Job: job, Ranks: []Rank{}}
+// Fit leaves out the counts of the ranks if the JSON of a would have more than limit bytes: they
+// are those of all ranks of the job.
+func (a *Agent) Fit(limit int) {
+	if text, _ := json.Marshal(a); len(text) > limit && a.Collectives != nil {
+		a.Collectives = &Collectives{Text: a.Collectives.Text}
+	}
+}
+
+// Of is the report on a job whose agents have answered this, or not at all. alone is why only one
+// agent was asked; "" if all were.
+func Of(job string, answers []rdzv.Answer, missing []rdzv.Peer, alone string) Job {
+	j := Job{Job: job, Ranks: []Rank{}, Alone: alone}
 	for _, a := range answers {
 		var agent Agent
 		j.Text = cmp.Or(j.Text, a.Error)
@@ -169,10 +180,27 @@ func Of(job string, answers []rdzv.Answer, missing []rdzv.Peer) Job {
 			})
 		}
 	}
+	unknown := func(p rdzv.Peer) bool { return p.Host == "" }
+	if alone != "" || slices.ContainsFunc(missing, unknown) {
+		j.addUnknown()
+	}
 	slices.SortFunc(j.Ranks, func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
 	j.withdrawInit()
 	j.setCollectives(answers)
 	return j
+}
+
+// addUnknown adds the ranks of which not even the agent is known.
+func (j *Job) addUnknown() {
+	known := map[int]bool{}
+	for _, r := range j.Ranks {
+		known[r.Rank] = true
+	}
+	for rank := range j.WorldSize {
+		if !known[rank] {
+			j.Ranks = append(j.Ranks, Rank{Rank: rank, State: NoAnswer})
+		}
+	}
 }
 
 // setCollectives takes what the first agent that knows it has been told by NCCL.

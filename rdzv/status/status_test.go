@@ -39,7 +39,7 @@ func inits(ranks []Rank) (list []int) {
 
 func TestOf(t *testing.T) {
 	later, sooner := agentOf(2, true, false), agentOf(0, true, true)
-	j := Of("x", []rdzv.Answer{answer(t, "node2", later), answer(t, "node1", sooner)}, nil)
+	j := Of("x", []rdzv.Answer{answer(t, "node2", later), answer(t, "node1", sooner)}, nil, "")
 	if j.State != Running || j.Seconds != 5 || j.Tasks != 2 || j.Joined != 2 || j.WorldSize != 4 ||
 		j.Nodes != 2 || !reflect.DeepEqual(inits(j.Ranks), []int{0, 1, 2}) {
 		t.Errorf("%+v", j)
@@ -54,7 +54,7 @@ func TestNothingIsReachedBeforeRank0(t *testing.T) {
 	answers := []rdzv.Answer{
 		answer(t, "node1", agentOf(0, false, true)), answer(t, "node2", agentOf(2, true, true)),
 	}
-	j := Of("x", answers, nil)
+	j := Of("x", answers, nil, "")
 	if got := inits(j.Ranks); got != nil || j.NotReached() != nil {
 		t.Errorf("ranks %v have reached it; missing %v", got, j.NotReached())
 	}
@@ -66,7 +66,7 @@ func TestMissingAnswers(t *testing.T) {
 	bad := rdzv.Answer{Peer: rdzv.Peer{Host: "node2", PID: 72, Tasks: 1, Seat: seat(2)}, Error: "no idea"}
 	silent := rdzv.Peer{Host: "node3", PID: 73, Tasks: 1, Seat: seat(4)}
 	answers := []rdzv.Answer{answer(t, "node1", agentOf(0, true, true)), bad}
-	j := Of("x", answers, []rdzv.Peer{silent})
+	j := Of("x", answers, []rdzv.Peer{silent}, "")
 	want := []Rank{
 		{Rank: 2, Host: "node2", AgentPID: 72, State: NoAnswer},
 		{Rank: 3, Host: "node2", AgentPID: 72, State: NoAnswer},
@@ -76,14 +76,39 @@ func TestMissingAnswers(t *testing.T) {
 	if j.Joined != 3 || len(j.Ranks) != 6 || !reflect.DeepEqual(j.Ranks[2:], want) {
 		t.Errorf("%+v", j)
 	}
-	if got := Of("x", nil, []rdzv.Peer{{Host: "node1"}}); got.State != "" || len(got.Ranks) != 0 {
+	if got := Of("x", nil, []rdzv.Peer{{Host: "node1"}}, ""); got.State != "" || len(got.Ranks) != 0 {
 		t.Errorf("of a job that has not answered: %+v", got)
+	}
+}
+
+// The counts of a large job do not keep an agent from answering.
+func TestFit(t *testing.T) {
+	for limit, want := range map[int]int{1 << 20: 10000, 20_000: 0} {
+		a := agentOf(0, true, true)
+		a.Collectives = &Collectives{Text: "rank 5 is behind", Launched: make([]int64, 10000)}
+		a.Fit(limit)
+		text, _ := json.Marshal(a)
+		if c := a.Collectives; len(c.Launched) != want || c.Text == "" || len(text) > limit {
+			t.Errorf("limit %d: %d bytes with the counts of %d ranks", limit, len(text), len(c.Launched))
+		}
+	}
+}
+
+// Who is known only by an ID, or was not asked, has ranks without a host.
+func TestUnknownAgents(t *testing.T) {
+	answers := []rdzv.Answer{answer(t, "node1", agentOf(1, true, true))}
+	want := []Rank{{Rank: 0, State: NoAnswer}, {Rank: 3, State: NoAnswer}}
+	for alone, missing := range map[string][]rdzv.Peer{"": {{ID: "a"}}, "frozen": nil} {
+		j := Of("x", answers, missing, alone)
+		if len(j.Ranks) != 4 || j.Ranks[0] != want[0] || j.Ranks[3] != want[1] || j.Alone != alone {
+			t.Errorf("%q: %+v", alone, j)
+		}
 	}
 }
 
 // If no answer tells how an agent is, the report says why.
 func TestOnlyErrors(t *testing.T) {
-	job := Of("x", []rdzv.Answer{{Error: "the agent ends"}, {Error: "closed"}}, nil)
+	job := Of("x", []rdzv.Answer{{Error: "the agent ends"}, {Error: "closed"}}, nil, "")
 	if job.State != "" || job.Text != "the agent ends" {
 		t.Errorf("state %q, text %q", job.State, job.Text)
 	}
@@ -94,7 +119,7 @@ func TestEnding(t *testing.T) {
 	ending := agentOf(2, true, true)
 	ending.State, ending.Seconds, ending.Ending = Ending, 1, "rank 3 failed"
 	answers := []rdzv.Answer{answer(t, "node1", agentOf(0, true, true)), answer(t, "node2", ending)}
-	j := Of("x", answers, nil)
+	j := Of("x", answers, nil, "")
 	if j.State != Ending || j.Seconds != 1 || j.Ending != "rank 3 failed" {
 		t.Errorf("%+v", j)
 	}
@@ -102,10 +127,10 @@ func TestEnding(t *testing.T) {
 
 // Agents that have not joined are one job; those of two stores are not.
 func TestAdd(t *testing.T) {
-	alone := Of("x", []rdzv.Answer{answer(t, "node1", Agent{State: Joining, Tasks: 4})}, nil)
+	alone := Of("x", []rdzv.Answer{answer(t, "node1", Agent{State: Joining, Tasks: 4})}, nil, "")
 	joined := Of("x", []rdzv.Answer{
 		answer(t, "node1", Agent{State: Joining, Joined: true, Tasks: 4}),
-	}, nil)
+	}, nil, "")
 	var r Report
 	for _, j := range []Job{alone, alone, joined, joined} {
 		r.Add(j)
@@ -121,7 +146,7 @@ func TestAttempt(t *testing.T) {
 	earlier, later := agentOf(0, true), agentOf(1, false)
 	earlier.State, earlier.Attempt, earlier.MaxRestarts = Restarting, 1, 3
 	later.Attempt, later.MaxRestarts = 2, 3
-	j := Of("x", []rdzv.Answer{answer(t, "node1", earlier), answer(t, "node2", later)}, nil)
+	j := Of("x", []rdzv.Answer{answer(t, "node1", earlier), answer(t, "node2", later)}, nil, "")
 	if j.State != Restarting || j.Attempt != 2 || j.Restarts != 3 {
 		t.Errorf("%+v", j)
 	}
@@ -139,7 +164,7 @@ func TestConnectingRanks(t *testing.T) {
 		if listens {
 			want = 0
 		}
-		if got := Of("x", answers, nil).Connecting(); got != want {
+		if got := Of("x", answers, nil, "").Connecting(); got != want {
 			t.Errorf("rank 0 listens: %t; %d ranks try to connect, want %d", listens, got, want)
 		}
 	}
@@ -162,7 +187,7 @@ func TestCollectives(t *testing.T) {
 		}
 		answers = append(answers, rdzv.Answer{Value: value})
 	}
-	j := Of("train", answers, nil)
+	j := Of("train", answers, nil, "")
 	if j.Collectives != "rank 1 is behind" {
 		t.Errorf("NCCL says %q", j.Collectives)
 	}

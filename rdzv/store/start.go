@@ -16,7 +16,7 @@ import (
 )
 
 // quotaBytes limits the database of a job: 4096 agents with their seats and outcomes use about 6
-// MB. bbolt maps ten times as much memory.
+// MB, answers to questions at most rdzv.MaxAnswers. bbolt maps ten times as much memory.
 const quotaBytes = 256 << 20
 
 // maxStreams limits the streams of a connection, and the goroutines that serve them. An agent has

@@ -31,15 +31,17 @@ const (
 // FlightRecorder as the argument of StacksQuestion also lets the flight recorders of torch write.
 const FlightRecorder = "flight-recorder"
 
-// Interval is how long agents measure CPU use, and AnswerTimeout how long they may take to answer a
-// question.
+// Interval is how long agents measure CPU use, AnswerTimeout how long they may take to answer a
+// question, and timeout how long a job may take in all: its agents may have to wait for the answers
+// to another question, and the one that is asked for the store.
 const (
 	Interval      = time.Second
 	AnswerTimeout = Interval + 2*time.Second
+	timeout       = AnswerTimeout + 6*time.Second
 )
 
 // Status asks the jobs of this user that have agents on this host, or those with one name, how they
-// are. It takes 5 s at most.
+// are. It takes 9 s at most.
 func Status(ctx context.Context, job string) (status.Report, error) {
 	return statusOf(ctx, os.Geteuid(), job)
 }
@@ -56,7 +58,7 @@ func statusOf(ctx context.Context, uid int, job string) (status.Report, error) {
 		return status.Report{}, err
 	}
 	return reportOn(found, uid, func(reply query.JobReply, o Observation, r *status.Report) {
-		j := status.Of(reply.Job, o.Answers, o.Missing)
+		j := status.Of(reply.Job, o.Answers, o.Missing, o.Alone)
 		j.UID = userOf(reply, uid)
 		r.Add(j)
 	}), nil
@@ -71,7 +73,7 @@ func userOf(reply query.JobReply, asked int) *int {
 }
 
 // Stop ends the jobs of this user with this name that have agents on this host. by says to all
-// nodes who has ended them: "rdzv stop on node1". It takes 5 s at most, and does not wait until
+// nodes who has ended them: "rdzv stop on node1". It takes 9 s at most, and does not wait until
 // the workers have ended.
 func Stop(ctx context.Context, job, by string) (status.Report, error) {
 	question, uid := rdzv.Question{Kind: StopQuestion, Arg: by}, os.Geteuid()
@@ -115,7 +117,7 @@ func reportOn(
 }
 
 // Stacks asks the same jobs as Status where their workers are. The second result is what else is
-// known of them, without their ranks. It takes 5 s at most. If dump is set, the flight recorders of
+// known of them, without their ranks. It takes 9 s at most. If dump is set, the flight recorders of
 // torch write what they have recorded.
 func Stacks(ctx context.Context, job string, dump bool) ([]stacks.Report, status.Report, error) {
 	question := rdzv.Question{Kind: StacksQuestion}
@@ -149,8 +151,14 @@ func (o Observation) Stacks(job string) stacks.Report {
 		nodes = append(nodes, n)
 	}
 	for _, p := range o.Missing {
-		problem := fmt.Sprintf("the agent (pid %d) has not answered", p.PID)
-		nodes = append(nodes, stacks.Node{Host: p.Host, Problem: problem})
+		n := stacks.Node{Host: p.Host, Problem: fmt.Sprintf("the agent (pid %d) has not answered", p.PID)}
+		if p.Host == "" {
+			n = stacks.Node{Host: "another node", Problem: "the agent has not answered"}
+		}
+		nodes = append(nodes, n)
+	}
+	if o.Alone != "" {
+		nodes[0].Problem = "only this agent has answered: " + o.Alone
 	}
 	return stacks.Of(job, nodes)
 }
@@ -158,7 +166,7 @@ func (o Observation) Stacks(job string) stacks.Report {
 // askJobs asks all agents of each job of a user that has an agent on this host, or of those with
 // one name. The values of the replies are Observations.
 func askJobs(ctx context.Context, uid int, job string, q rdzv.Question) (query.Found, error) {
-	ctx, cancel := context.WithTimeout(ctx, AnswerTimeout+2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r := query.Request{Kind: q.Kind, Arg: q.Arg}
 	return query.AskJobs(ctx, procfs.System, uid, job, r)
@@ -169,4 +177,6 @@ func askJobs(ctx context.Context, uid int, job string, q rdzv.Question) (query.F
 type Observation struct {
 	Answers []rdzv.Answer `json:"answers"`
 	Missing []rdzv.Peer   `json:"missing,omitempty"` // have not answered
+	// Alone is why the only answer is that of the agent that was asked; "" if all were.
+	Alone string `json:"alone,omitempty"`
 }

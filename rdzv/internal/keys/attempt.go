@@ -33,6 +33,7 @@ const (
 	Verdict   = "verdict"
 	Settled   = "settled"
 	Left      = "left"
+	Question  = "ask"
 )
 
 func (a Attempt) family(name string) Family { return Family(a.Prefix + name + "/") }
@@ -66,7 +67,9 @@ func (a Attempt) Init() string      { return a.signal(Init) }
 func (a Attempt) Verdict() string   { return a.signal(Verdict) }
 func (a Attempt) Settled() string   { return a.signal(Settled) }
 func (a Attempt) Left() Family      { return a.family(Signal + "/" + Left) }
-func (a Attempt) Questions() Family { return a.family(Signal + "/ask") }
+
+// Question is the one that agents answer at present.
+func (a Attempt) Question() string { return a.signal(Question) }
 
 // Shares are signals to processes that all agents share, by their numbers.
 func (a Attempt) Shares() Family { return a.family(Signal + "/share") }

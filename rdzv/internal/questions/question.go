@@ -1,9 +1,13 @@
 // Package questions lets an agent ask all agents of its job, and answer the others.
+//
+// The answers go through the store, which must always have room for how the job ends. Therefore
+// one question is answered at a time, and its answers have a size that depends on their number.
 package questions
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -18,16 +22,21 @@ import (
 type Question struct {
 	Kind string `json:"kind"`
 	Arg  string `json:"arg,omitempty"`
+	// Within is how long the agents may take to answer; 0 is 2 s.
+	Within time.Duration `json:"within"`
+	// Limit is how many bytes the answer may have. Ask sets it.
+	Limit int `json:"limit"`
 }
 
-// Answer is the reply of one agent. Value comes from its Config.Answer: at most MaxAnswer bytes.
+// Answer is the reply of one agent. Value comes from its Config.Answer.
 type Answer struct {
 	Peer
-	Value []byte `json:"value,omitempty"`
-	Error string `json:"error,omitempty"` // why there is no value; "" if there is one
+	Value json.RawMessage `json:"value,omitempty"`
+	Error string          `json:"error,omitempty"` // why there is no value; "" if there is one
 }
 
-// Peer is an agent of the job.
+// Peer is an agent of the job. If the store has not told in time who an agent is, only its ID is
+// known.
 type Peer struct {
 	ID    string      `json:"id"`
 	Host  string      `json:"host"`
@@ -41,13 +50,19 @@ func (p Peer) compare(q Peer) int {
 		cmp.Compare(p.PID, q.PID))
 }
 
-// MaxAnswer is the maximum size of an answer, in bytes. In the store it takes a third more.
-const MaxAnswer = 320 << 10
+// MaxAnswer is the maximum size of an answer as the store has it, in bytes, and MaxAnswers that of
+// all answers to a question: a quarter of what the store of a job can hold.
+const (
+	MaxAnswer  = 320 << 10
+	MaxAnswers = 64 << 20
+)
 
-// ask is the value of signal/ask/ID.
+// ask is the value of signal/ask.
 type ask struct {
 	Question
-	Within time.Duration `json:"within"` // how long the agent that asks waits for answers
+	ID    string           `json:"id"`
+	Asker Peer             `json:"asker"`
+	Lease clientv3.LeaseID `json:"lease"` // of the answers
 }
 
 // DefaultKeep is after what time every agent has read a question.
@@ -60,10 +75,8 @@ type Agent struct {
 	Self  Peer // without its seat
 	// Seat returns that of this agent, zero before the world is agreed.
 	Seat func() record.Seat
-	// Answers answers questions with at most MaxAnswer bytes; nil answers none.
+	// Answers answers questions with JSON of at most Question.Limit bytes; nil answers none.
 	Answers func(context.Context, Question) ([]byte, error)
-
-	Lease, JobLease clientv3.LeaseID // of what it answers, and asks
 
 	// Compacts says that no others use the history of the store, and Agreed that all agents of the
 	// job are known. Keep is how long a question stays in the history if not all have answered.

@@ -24,7 +24,7 @@ type Handlers struct {
 	// WorldDeleted says that the leader has removed the world.
 	WorldDeleted func()
 	// Question has a question to all agents. Its calls run at the same time, until Close.
-	Question func(id string, value []byte)
+	Question func(value []byte)
 	Share    func(value []byte, revision int64) error // a signal to processes, at a revision
 	Invalid  func(error)                              // a signal cannot be read
 	Lost     func(error)                              // the store has ended the watch for good
@@ -120,9 +120,8 @@ func (s *Signals) apply(e *clientv3.Event) error {
 		return s.Query.take(key, value)
 	case k.Settled():
 		return s.Settled.take(key, value)
-	}
-	if id, asked := strings.CutPrefix(key, string(k.Questions())); asked {
-		s.running.Go(func() { s.handlers.Question(id, value) })
+	case k.Question():
+		s.running.Go(func() { s.handlers.Question(value) })
 	}
 	if strings.HasPrefix(key, string(k.Shares())) {
 		return s.handlers.Share(value, e.Kv.ModRevision)

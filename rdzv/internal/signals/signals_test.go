@@ -58,14 +58,14 @@ func TestHandlers(t *testing.T) {
 	s := New(nil, k, "a", Handlers{
 		Left:         func() { left++ },
 		WorldDeleted: func() { deleted++ },
-		Question:     func(id string, _ []byte) { asked <- id },
+		Question:     func(value []byte) { asked <- string(value) },
 		Share:        func(_ []byte, at int64) error { revision = at; return refused },
 	})
 	world := put(k.World(), "")
 	world.Type = clientv3.EventTypeDelete
 	for _, e := range []*clientv3.Event{
 		put(k.Left().Of("b"), "true"), put(k.Left().Of("a"), "true"), world,
-		put(k.Questions().Of("q"), ""), put("0/signal/unknown", ""),
+		put(k.Question(), "q"), put("0/signal/unknown", ""),
 	} {
 		if err := s.apply(e); err != nil {
 			t.Error(err)
@@ -75,8 +75,8 @@ func TestHandlers(t *testing.T) {
 		t.Error(err)
 	}
 	s.Close()
-	if id := <-asked; left != 1 || deleted != 1 || id != "q" || revision != 7 {
-		t.Errorf("left %d times, deleted %d times, asked %q, shared at %d", left, deleted, id, revision)
+	if q := <-asked; left != 1 || deleted != 1 || q != "q" || revision != 7 {
+		t.Errorf("left %d times, deleted %d times, asked %q, shared at %d", left, deleted, q, revision)
 	}
 }
 

@@ -25,8 +25,8 @@ const kindJob = "job"
 
 // jobAnswer is an answer on behalf of a job, and the IDs of the agents that it is about.
 type jobAnswer struct {
-	Members []string `json:"members,omitempty"`
-	Value   []byte   `json:"value"`
+	Members []string        `json:"members,omitempty"`
+	Value   json.RawMessage `json:"value"`
 }
 
 // Found are the jobs of this user that have agents on this host, and other agents.
@@ -41,9 +41,9 @@ type Found struct {
 // several, because each of them answers for itself.
 type JobReply struct {
 	Job   string
-	UID   int // its user
-	Value []byte
-	Err   error // why there is no value
+	UID   int    // its user
+	Value []byte // JSON
+	Err   error  // why there is no value
 }
 
 // identifyTimeout is how long an agent may take to tell which job is its own.

@@ -32,8 +32,8 @@ type Request struct {
 
 // reply is the agent's JSON reply to a Request. If Error is not "", there is no Value.
 type reply struct {
-	Value []byte `json:"value,omitempty"`
-	Error string `json:"error,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+	Error string          `json:"error,omitempty"`
 }
 
 // The limits protect both ends from a peer that is broken, not from one that attacks: it is the

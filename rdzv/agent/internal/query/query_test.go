@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,7 +48,7 @@ func (f *fake) Job() Job {
 func (f *fake) Answer(ctx context.Context, r Request) ([]byte, []string, error) {
 	f.asked.Add(1)
 	if f.answer == nil {
-		return []byte(f.job.ID + ": " + r.Kind + " " + r.Arg), f.members, nil
+		return strconv.AppendQuote(nil, f.job.ID+": "+r.Kind+" "+r.Arg), f.members, nil
 	}
 	value, err := f.answer(ctx, r)
 	return value, f.members, err
@@ -83,7 +84,7 @@ func askJobs(t *testing.T, proc fstest.MapFS, uid int, name string) Found {
 // texts are the replies in short.
 func texts(found Found) (list []string) {
 	for _, r := range found.Jobs {
-		text := r.Job + " " + string(r.Value)
+		text := r.Job + " " + strings.Trim(string(r.Value), `"`)
 		if r.Err != nil {
 			text += r.Err.Error()
 		}
@@ -130,7 +131,7 @@ func TestEveryAgentIsAsked(t *testing.T) {
 	defer cancel()
 	values, err := AskAgents(ctx, proc, os.Geteuid(), Request{"kind", "arg"})
 	slices.SortFunc(values, bytes.Compare)
-	if got, want := fmt.Sprintf("%s", values), "[1: kind arg 2: kind arg]"; err != nil || got != want {
+	if got, want := fmt.Sprintf("%s", values), `["1: kind arg" "2: kind arg"]`; err != nil || got != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 }
@@ -157,7 +158,7 @@ func TestAgentEndsMeanwhile(t *testing.T) {
 		want  []string
 	}{
 		{"", errors.New("no store any more"), nil},
-		{"ends", nil, []string{"a ends"}},
+		{`"ends"`, nil, []string{"a ends"}},
 	} {
 		ends := make(chan struct{})
 		ending := &fake{job: Job{"a", "1"}}

@@ -18,8 +18,8 @@ import (
 type Agent interface {
 	// Job says which job the agent belongs to.
 	Job() Job
-	// Answer answers a request on behalf of the agents of the job with these IDs. Its context ends
-	// when the client has gone, or the agent is about to end.
+	// Answer answers a request by JSON, on behalf of the agents of the job with these IDs. Its context
+	// ends when the client has gone, or the agent is about to end.
 	Answer(context.Context, Request) (value []byte, members []string, err error)
 }
 

@@ -110,8 +110,7 @@ func (w *Watch) shortest(ctx context.Context) (all Answer, known bool) {
 }
 
 func (w *Watch) ask(ctx context.Context, q rdzv.Question) ([]rdzv.Answer, []rdzv.Peer, error) {
-	ctx, cancel := context.WithTimeout(ctx, inspect.AnswerTimeout)
-	defer cancel()
+	q.Within = inspect.AnswerTimeout
 	return w.Ask(ctx, q)
 }
 
