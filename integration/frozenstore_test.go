@@ -1,10 +1,13 @@
 package integration
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -57,9 +60,10 @@ type frozenStore struct {
 	host, other int // which of them hosts the store, and which does not
 }
 
-func startFrozenStore(t *testing.T) *frozenStore {
+func startFrozenStore(t *testing.T, more ...string) *frozenStore {
 	p := newPlace(t)
-	flags := []string{"-v", "--nodes", "2", "--nproc-per-node", "2", "--store", freeAddress(t)}
+	flags := append([]string{"-v", "--nodes", "2", "--nproc-per-node", "2", "--store", freeAddress(t),
+		"--job", filepath.Base(p.root)}, more...)
 	program := []string{"sh", "-c", frozenWorker, "sh", p.dir("codes")}
 	f := &frozenStore{place: p, agents: p.startOnOneHost(flags, program)}
 	for i, agent := range f.agents {
@@ -91,4 +95,31 @@ func (f *frozenStore) exitOne(rank int, code string) {
 	if err := os.Rename(file+".new", file); err != nil {
 		f.t.Fatal(err)
 	}
+}
+
+// While the agent that hosts the store is stopped, rdzv status and stacks print what another agent
+// knows, and why it is alone.
+func TestQuestionsWhileTheStoreIsFrozen(t *testing.T) {
+	t.Parallel()
+	f := startFrozenStore(t, "--peer-timeout", "1m")
+	f.agents[f.host].signal(syscall.SIGSTOP)
+	const why = `only (the agent on this node|this agent) has answered: cannot ask the agents of job ` +
+		`"[^"]+": the store has not answered for 3s`
+	for command, ofOther := range map[string]string{
+		"status": fmt.Sprintf(`\n%d +\S+ +%d +\d+ +running`, 2*f.other, f.agents[f.other].pid()),
+		"stacks": fmt.Sprintf(`\nranks %d-%d: `, 2*f.other, 2*f.other+1),
+	} {
+		asked := f.start(*rdzvBin, command, "--job", filepath.Base(f.root))
+		asked.checkCode(0)
+		lines, _ := asked.output()
+		text := strings.Join(strings.Fields(strings.Join(lines, " ")), " ")
+		all := strings.Join(lines, "\n")
+		if !regexp.MustCompile(why).MatchString(text) || !regexp.MustCompile(ofOther).MatchString(all) {
+			t.Errorf("rdzv %s prints\n%s\nwant %q and %q in it", command, all, ofOther, why)
+		}
+	}
+	f.agents[f.host].signal(syscall.SIGCONT)
+	f.exit(f.host, "0")
+	f.exit(f.other, "0")
+	checkCodes(0, f.agents...)
 }

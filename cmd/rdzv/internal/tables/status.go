@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -112,7 +113,10 @@ func writeNotes(b *page, j status.Job) {
 	silent := slices.DeleteFunc(slices.Clone(j.Ranks), func(r status.Rank) bool {
 		return r.State != status.NoAnswer
 	})
-	if len(silent) > 0 {
+	switch {
+	case j.Alone != "":
+		writeFolded(b, "\n", "only the agent on this node has answered: "+visible.Line(j.Alone))
+	case len(silent) > 0:
 		writeFolded(b, "\n", "no answer about "+rankNames(silent)+
 			": their agent is stopped, or the node is overloaded")
 	}
@@ -122,15 +126,18 @@ func writeNotes(b *page, j status.Job) {
 func rankNames(ranks []status.Rank) string {
 	var hosts []string
 	for _, r := range ranks {
-		if !slices.Contains(hosts, r.Host) {
+		if r.Host != "" && !slices.Contains(hosts, r.Host) {
 			hosts = append(hosts, r.Host)
 		}
 	}
-	noun := "ranks "
+	names := "ranks " + ranges(numbers(ranks))
 	if len(ranks) == 1 {
-		noun = "rank "
+		names = "rank " + ranges(numbers(ranks))
 	}
-	return noun + ranges(numbers(ranks)) + " (" + visible.Line(ShortList(hosts)) + ")"
+	if len(hosts) > 0 {
+		names += " (" + visible.Line(ShortList(hosts)) + ")"
+	}
+	return names
 }
 
 func numbers(ranks []status.Rank) []int {
@@ -156,7 +163,7 @@ func writeRanks(b *page, ranks []status.Rank) {
 		if len(row) == 1 && first.PID > 0 {
 			pid = strconv.Itoa(first.PID)
 		}
-		host := []rune(visible.Line(first.Host))
+		host := []rune(cmp.Or(visible.Line(first.Host), "-"))
 		if utf8.RuneCountInString(first.Host) > maxHost {
 			host = append(host[:maxHost-3], []rune("...")...)
 		}
@@ -181,6 +188,9 @@ func agentOf(ranks []status.Rank) string {
 		if r.AgentPID != ranks[0].AgentPID {
 			return "-"
 		}
+	}
+	if ranks[0].AgentPID == 0 {
+		return "-"
 	}
 	return strconv.Itoa(ranks[0].AgentPID)
 }
