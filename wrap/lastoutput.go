@@ -2,31 +2,45 @@ package wrap
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"rdzv/wrap/internal/tee"
 )
 
-// LastOutput is when a worker has last written something. The zero value is ready to use.
+// LastOutput is when a worker has last written something, and the last traceback that it has
+// written. The zero value is ready to use.
 type LastOutput struct {
-	mu sync.Mutex
-	at func() int64 // in Unix nanoseconds, 0 if it has not; nil if that is not known
-	in *int64       // where Run notes it too; nil is nowhere
+	mu     sync.Mutex
+	source outputSource  // nil if nothing is known
+	in     *OutputMemory // where Run notes it too; nil is nowhere
 }
 
-// LastOutputIn returns one that Run also notes in *in, in Unix nanoseconds, by sync/atomic: in
-// memory that another process reads. It must remain valid even after Run has returned.
-func LastOutputIn(in *int64) *LastOutput { return &LastOutput{in: in} }
+// OutputMemory is memory that processes share in which one of them keeps the end of what a worker
+// writes. It consists of numbers and bytes; the zero value is ready to use.
+type OutputMemory = tee.Memory
+
+type outputSource interface {
+	LastWrite() int64 // in Unix nanoseconds, 0 if nothing was written
+	Traceback() (text []byte, at int64)
+}
+
+// written is the time of an output that ends.
+type written int64
+
+func (w written) LastWrite() int64         { return int64(w) }
+func (written) Traceback() ([]byte, int64) { return nil, 0 }
+
+// LastOutputIn returns one that Run also notes in *in, which must remain valid even after Run has
+// returned.
+func LastOutputIn(in *OutputMemory) *LastOutput { return &LastOutput{in: in} }
 
 // Follow makes l what another process notes in *in.
-func (l *LastOutput) Follow(in *int64) {
-	l.setSource(func() int64 { return atomic.LoadInt64(in) })
-}
+func (l *LastOutput) Follow(in *OutputMemory) { l.setSource(in) }
 
-// Keep ends Follow: l does not change any more.
+// Keep ends Follow: the time does not change any more, and there is no traceback.
 func (l *LastOutput) Keep() {
 	if l != nil {
-		at := l.nanoseconds()
-		l.setSource(func() int64 { return at })
+		l.setSource(written(l.nanoseconds()))
 	}
 }
 
@@ -38,25 +52,37 @@ func (l *LastOutput) Time() time.Time {
 	return time.Time{}
 }
 
+// Traceback returns what a worker that runs has written since the beginning of the last traceback
+// of Python, and when that was; nil if there is none in the last 64 KiB.
+func (l *LastOutput) Traceback() (text []byte, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.source == nil {
+		return nil, time.Time{}
+	}
+	text, nanoseconds := l.source.Traceback()
+	return text, time.Unix(0, nanoseconds)
+}
+
 func (l *LastOutput) nanoseconds() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.at == nil {
+	if l.source == nil {
 		return 0
 	}
-	return l.at()
+	return l.source.LastWrite()
 }
 
-func (l *LastOutput) setSource(at func() int64) {
+func (l *LastOutput) setSource(s outputSource) {
 	if l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.at = at
+		l.source = s
 	}
 }
 
 // memory is where Run notes it too.
-func (l *LastOutput) memory() *int64 {
+func (l *LastOutput) memory() *OutputMemory {
 	if l == nil {
 		return nil
 	}

@@ -100,7 +100,7 @@ func (o *outputs) openStreams(i int, streams []int, h *holder.WorkerSpec, ends *
 	case streams[0] == 2:
 		close(s.drained[0])
 	}
-	w.LastOutput.setSource(tail.LastWrite)
+	w.LastOutput.setSource(tail)
 	if w.Output != nil && (!s.joined || w.sameFile()) {
 		w.Line.follow(tail)
 	}
@@ -286,9 +286,8 @@ func (o *outputs) logLost(i int, errno syscall.Errno, bytes int64) {
 func (o *outputs) releaseTails() {
 	for i, s := range o.states {
 		if s.tail != nil {
-			at := s.tail.LastWrite()
 			w := &o.tree.Workers[i]
-			w.LastOutput.setSource(func() int64 { return at }) // and not the memory
+			w.LastOutput.setSource(written(s.tail.LastWrite())) // and not the memory
 			w.Line.release()
 		}
 	}

@@ -138,7 +138,7 @@ func TestSharedLease(t *testing.T) {
 
 // TestLastOutputIn: another process sees when a worker has last written something.
 func TestLastOutputIn(t *testing.T) {
-	at := new(int64)
+	at := new(OutputMemory)
 	w := sh(t, "echo x >&2")
 	w.Output, w.LastOutput = &Output{}, LastOutputIn(at)
 	mustRun(t, t.Context(), Tree{Workers: []Worker{w}})
@@ -148,7 +148,7 @@ func TestLastOutputIn(t *testing.T) {
 		t.Errorf("last output %v, want %v", got, want)
 	}
 	other.Keep()
-	*at = 0
+	*at = OutputMemory{}
 	if other.Time().IsZero() {
 		t.Error("it has changed after Keep")
 	}

@@ -31,7 +31,7 @@ func (t *Task) Run(ctx context.Context, tree wrap.Tree) ([]wrap.Result, error) {
 		}
 		return c.results, nil
 	}
-	last, file, err := newLastTimes(len(tree.Workers))
+	last, file, err := newLastOutputs(len(tree.Workers))
 	if err != nil {
 		return nil, err
 	}

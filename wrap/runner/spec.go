@@ -8,7 +8,7 @@ import (
 	"rdzv/wrap"
 )
 
-// spec is a wrap.Tree for a runner. With it come files: the memory of lastTimes, the lease, those
+// spec is a wrap.Tree for a runner. With it come files: the memory of lastOutputs, the lease, those
 // of a wrap.HeldSocket, and the logs of workers in their order.
 type spec struct {
 	Workers                        []workerSpec
@@ -83,7 +83,7 @@ func (s *spec) tree(streams [3]*os.File, files *[]*os.File) (t wrap.Tree, err er
 		return t, err
 	}
 	// It is never unmapped: a stream may still be copied when Run has returned.
-	last, err := openLastTimes(file, len(s.Workers))
+	last, err := openLastOutputs(file, len(s.Workers))
 	if err != nil {
 		return t, err
 	}
@@ -109,7 +109,7 @@ func (s *spec) tree(streams [3]*os.File, files *[]*os.File) (t wrap.Tree, err er
 		if err != nil {
 			return t, err
 		}
-		w.LastOutput = wrap.LastOutputIn(&last.times[i])
+		w.LastOutput = wrap.LastOutputIn(&last.each[i])
 		t.Workers = append(t.Workers, w)
 	}
 	return t, nil

@@ -1,8 +1,8 @@
 package tee
 
 import (
+	"bytes"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -16,20 +16,18 @@ type Tail struct{ kept *kept }
 
 type kept struct {
 	mu     sync.Mutex
-	memory []byte // byte n of the stream at n modulo TailSize
-	length uint64 // of the stream
-	last   *int64 // when the last byte was written, in Unix nanoseconds, by sync/atomic
+	memory *Memory
+	edge   []byte // the last bytes of the stream, in which a traceback may begin
 	within bool   // what is shown of the stream ends within a line
 	lines  int64  // how many lines had been shown there then, also of other streams
 }
 
-// NewTail returns an empty Tail. It notes the time of the last write in *last, which may be memory
-// that processes share; nil is memory of its own.
-func NewTail(last *int64) Tail {
-	if last == nil {
-		last = new(int64)
+// NewTail returns an empty Tail with this memory; nil is memory of its own.
+func NewTail(memory *Memory) Tail {
+	if memory == nil {
+		memory = new(Memory)
 	}
-	return Tail{&kept{memory: make([]byte, TailSize), last: last}}
+	return Tail{&kept{memory: memory}}
 }
 
 // setShown records whether what has been shown ends within a line, and how many lines there are.
@@ -65,25 +63,55 @@ func (t Tail) Write(b []byte) {
 	k := t.kept
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.length += uint64(len(b))
-	atomic.StoreInt64(k.last, time.Now().UnixNano())
-	b = b[max(0, len(b)-TailSize):]
-	at := (k.length - uint64(len(b))) % TailSize
-	copied := copy(k.memory[at:], b)
-	copy(k.memory, b[copied:])
+	start, found := k.findTraceback(b)
+	k.memory.write(b, start, found, time.Now().UnixNano())
+}
+
+// tracebackStart begins the traceback of an exception in Python.
+const tracebackStart = "Traceback (most recent call last):"
+
+// findTraceback returns where the last traceback of b begins: below 0 if before b. mu is held.
+func (k *kept) findTraceback(b []byte) (at int, found bool) {
+	const most = len(tracebackStart) - 1
+	at = lastIndex(b)
+	found = at >= 0
+	if !found {
+		around := append(k.edge, b[:min(len(b), most)]...)
+		at = lastIndex(around)
+		found = at >= 0
+		at -= len(k.edge)
+	}
+	k.edge = append(k.edge, b[max(0, len(b)-most):]...)
+	k.edge = k.edge[max(0, len(k.edge)-most):]
+	return at, found
+}
+
+// lastIndex is bytes.LastIndex, but as fast as bytes.Index where there is nothing.
+func lastIndex(b []byte) (at int) {
+	at = -1
+	for from := 0; ; {
+		i := bytes.Index(b[from:], []byte(tracebackStart))
+		if i < 0 {
+			return at
+		}
+		at = from + i
+		from = at + 1
+	}
 }
 
 // LastWrite is when something was last written, in Unix nanoseconds; 0 if nothing was.
-func (t Tail) LastWrite() int64 { return atomic.LoadInt64(t.kept.last) }
+func (t Tail) LastWrite() int64 { return t.kept.memory.LastWrite() }
+
+// Traceback is Memory.Traceback.
+func (t Tail) Traceback() (text []byte, at int64) {
+	t.kept.mu.Lock()
+	defer t.kept.mu.Unlock()
+	return t.kept.memory.Traceback()
+}
 
 // Bytes returns a copy of what is kept.
 func (t Tail) Bytes() []byte {
-	k := t.kept
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.length <= TailSize {
-		return append([]byte(nil), k.memory[:k.length]...)
-	}
-	at := k.length % TailSize
-	return append(append([]byte(nil), k.memory[at:]...), k.memory[:at]...)
+	t.kept.mu.Lock()
+	defer t.kept.mu.Unlock()
+	return t.kept.memory.from(0)
 }
