@@ -53,6 +53,8 @@ func TestStallText(t *testing.T) {
 			"no rank has written anything for 15m0s: rank 5 on node2 is behind; NCCL: rank 5 is at 1"},
 		{Stall{Silent: Seconds(1499 * time.Millisecond), Rank: Unknown, Reason: "nothing is known", Collectives: "none"},
 			"no rank has written anything for 1s: nothing is known; none"},
+		{Stall{Silent: Seconds(time.Minute), Rank: 1, Host: "node2", Traceback: "ValueError: x", Collectives: "none"},
+			"no rank has written anything for 1m0s: rank 1 on node2 printed a traceback and is still running: ValueError: x; none"},
 		{Stall{Silent: Seconds(time.Hour), Rank: 0}, "no rank has written anything for 1h0m0s: rank 0 is behind"},
 	} {
 		v := Verdict{Kind: Stalled, Stall: &c.stall}

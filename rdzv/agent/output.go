@@ -13,7 +13,9 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/output"
+	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/rdzv/agent/internal/recorders"
+	"rdzv/rdzv/status"
 	"rdzv/wrap"
 )
 
@@ -124,6 +126,22 @@ func (o *workerOutput) lastTime() (last time.Time) {
 		}
 	}
 	return last
+}
+
+// maxException is how much of an exception's line other agents are told, in bytes.
+const maxException = 200
+
+// traceback is the last one that the i-th worker has printed; nil if none is known.
+func (o *workerOutput) traceback(i int) *status.Traceback {
+	text, at := o.last[i].Traceback()
+	exception := postmortem.Exception(text)
+	if exception == "" {
+		return nil
+	}
+	if len(exception) > maxException {
+		exception = strings.ToValidUTF8(exception[:maxException], "") + "..."
+	}
+	return &status.Traceback{Seconds: time.Since(at).Seconds(), Exception: exception}
 }
 
 // isRead tells whether all that the workers write is read.

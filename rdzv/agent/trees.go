@@ -57,6 +57,7 @@ func (w *workers) run() error {
 	defer w.holdBack(trees)()
 	defer w.watchInit()()
 	defer w.watchStall()()
+	defer w.watchTracebacks()()
 	w.in.begin()
 	err = runTrees(w.stopping(), w.local, trees, w.cannotRun)
 	w.in.runs.Store(false)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/reach"
 	"rdzv/rdzv/agent/internal/stall"
+	"rdzv/rdzv/agent/internal/wait"
 	"rdzv/wrap"
 )
 
@@ -95,6 +97,42 @@ func (w *workers) repeatProgress(ctx context.Context) {
 	}
 }
 
+// The times after which a traceback of a worker that runs is reported, and how often it is looked
+// for.
+var tracebackReports = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}
+
+const tracebackInterval = 5 * time.Second
+
+// watchTracebacks reports workers that have printed a traceback, and nothing after it, but still
+// run. It ends with stop.
+func (w *workers) watchTracebacks() (stop func()) {
+	ctx, cancel := context.WithCancel(w.session.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		told := make([]int, w.tally.Number)
+		for wait.For(ctx, time.After(tracebackInterval)) {
+			for _, p := range w.tally.Running() {
+				i := slices.Index(w.world.Seat.AllRanks(), p.Rank)
+				text, at := w.output.last[i].Traceback()
+				ago := time.Since(at)
+				if text == nil || w.output.last[i].Time().Sub(at) > time.Second {
+					told[i] = 0
+					continue
+				}
+				if told[i] == len(tracebackReports) || ago < tracebackReports[told[i]] {
+					continue
+				}
+				told[i]++
+				if t := w.output.traceback(i); t != nil {
+					w.events.diagnose(Warning, fmt.Errorf("rank %d printed a traceback %v ago and is still "+
+						"running: %s", p.Rank, ago.Truncate(time.Second), t.Exception))
+				}
+			}
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
 // watchStall watches for a stall until stop.
 func (w *workers) watchStall() (stop func()) {
 	c := w.local.Config
@@ -103,7 +141,7 @@ func (w *workers) watchStall() (stop func()) {
 	}
 	silence := stall.Measure(stall.Workers{
 		Proc: procfs.System, World: w.world, Tally: &w.tally, Output: w.output.lastTime,
-		Read: w.output.isRead(), RAS: w.ras, Recorders: w.recorders,
+		Read: w.output.isRead(), Traceback: w.output.traceback, RAS: w.ras, Recorders: w.recorders,
 	}, c.StallTimeout)
 	if !silence.Read {
 		w.events.diagnose(Warning, errors.New("cannot tell whether the job stalls: the output of the "+

@@ -103,11 +103,21 @@ type Rank struct {
 	Output *float64 `json:"output_seconds,omitempty"`
 	// AllOutput says that its agent reads its stdout and stderr, so that no Output means no output.
 	AllOutput bool `json:"all_output,omitempty"`
+	// Traceback is the last one that it has printed and gone on after; nil if none is known.
+	Traceback *Traceback `json:"traceback,omitempty"`
 	// CPU is how many cores it and its descendants have used in the last second; nil if it does not
 	// run.
 	CPU *float64 `json:"cpu,omitempty"`
 	// Collectives is how many collective operations of NCCL it has launched; nil if that is not known.
 	Collectives *int64 `json:"collectives,omitempty"`
+}
+
+// Traceback is one of Python that a worker has printed, and has not ended after. The program may
+// have handled the exception.
+type Traceback struct {
+	Seconds float64 `json:"seconds"` // how long ago
+	// Exception is the line that names it: "ValueError: no such file".
+	Exception string `json:"exception"`
 }
 
 // State is the state of a worker.
@@ -252,6 +262,17 @@ func (j *Job) withdrawInit() {
 			j.Ranks[i].Init = new(false)
 		}
 	}
+}
+
+// Traced are the ranks that run and have printed a traceback, the earliest one first.
+func (j Job) Traced() []Rank {
+	list := slices.DeleteFunc(slices.Clone(j.Ranks), func(r Rank) bool {
+		return r.Traceback == nil || r.ExitCode != nil
+	})
+	slices.SortStableFunc(list, func(a, b Rank) int {
+		return cmp.Compare(b.Traceback.Seconds, a.Traceback.Seconds)
+	})
+	return list
 }
 
 // NotReached are the ranks that run and have not reached init_process_group although rank 0 has.

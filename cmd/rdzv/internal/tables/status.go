@@ -85,6 +85,7 @@ func writeNotes(b *page, j status.Job) {
 		slices.Sort(spares)
 		writeFolded(b, "\n", plural.Of(len(spares), "spare")+": "+visible.Line(ShortList(spares)))
 	}
+	writeTracebacks(b, j.Traced())
 	if line := collectivesLine(j.Collectives); line != "" {
 		writeFolded(b, "\n", line)
 	}
@@ -119,6 +120,25 @@ func writeNotes(b *page, j status.Job) {
 	case len(silent) > 0:
 		writeFolded(b, "\n", "no answer about "+rankNames(silent)+
 			": their agent is stopped, or the node is overloaded")
+	}
+}
+
+// maxTracebacks is how many tracebacks are written.
+const maxTracebacks = 4
+
+// writeTracebacks names the ranks that run although they have printed a traceback.
+func writeTracebacks(b *page, traced []status.Rank) {
+	for i, r := range traced {
+		if i == maxTracebacks {
+			writeFolded(b, "", plural.Of(len(traced)-i, "more rank")+" printed a traceback, too")
+			return
+		}
+		before := "\n"
+		if i > 0 {
+			before = ""
+		}
+		writeFolded(b, before, fmt.Sprintf("%s printed a traceback %s ago and is still running: %s",
+			rankNames([]status.Rank{r}), seconds(r.Traceback.Seconds), visible.Line(r.Traceback.Exception)))
 	}
 }
 

@@ -147,3 +147,21 @@ func TestStatusOfAbsentRank0(t *testing.T) {
 		t.Errorf("got\n%s\nwant %q at the end", got, want)
 	}
 }
+
+// Ranks that run although they have printed a traceback are named first, the earliest one first.
+func TestStatusOfTracebacks(t *testing.T) {
+	j := training(1)
+	j.Collectives = "all ranks are in the same collective"
+	for i, r := range j.Ranks[:7] {
+		j.Ranks[i].Traceback = &status.Traceback{Seconds: float64(10 + r.Rank), Exception: "ValueError: \x1b"}
+	}
+	j.Ranks[6].ExitCode = new(1)
+	want := "\nrank 5 (node1) printed a traceback 15s ago and is still running: ValueError: \\x1b\n" +
+		"rank 4 (node1) printed a traceback 14s ago and is still running: ValueError: \\x1b\n" +
+		"rank 3 (node1) printed a traceback 13s ago and is still running: ValueError: \\x1b\n" +
+		"rank 2 (node1) printed a traceback 12s ago and is still running: ValueError: \\x1b\n" +
+		"2 more ranks printed a traceback, too\n\nNCCL: all ranks"
+	if got := Status([]status.Job{j}, console.PageWidth); !strings.Contains(got, want) {
+		t.Errorf("got\n%s\nwant %q in it", got, want)
+	}
+}

@@ -38,6 +38,16 @@ func Examine(stderr []byte, errorFile string, killed bool) (f Findings) {
 	return f
 }
 
+// Exception is the line of the last traceback in a text that names the exception; "" if there is
+// none.
+func Exception(text []byte) string {
+	_, message, guessed := lastLines(text)
+	if guessed {
+		return ""
+	}
+	return message
+}
+
 // consequences are messages, in lower case, of libraries that lost the connection to a peer:
 // another worker failed first.
 //

@@ -186,3 +186,19 @@ func partOfTraceback(text string) bool {
 		return strings.Contains(text, part)
 	})
 }
+
+// The exception of a traceback is known without the rest of it.
+func TestException(t *testing.T) {
+	const start = "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n"
+	for text, want := range map[string]string{
+		"":                                       "",
+		"text\n":                                 "",
+		start:                                    "",
+		start + "    f()\nKeyError: 'a'\nmore\n": "KeyError: 'a'",
+		"[rank2]: " + strings.ReplaceAll(start, "\n", "\n[rank2]: ") + "ValueError: 2\n": "ValueError: 2",
+	} {
+		if got := Exception([]byte(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

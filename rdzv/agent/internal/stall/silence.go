@@ -13,15 +13,18 @@ import (
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/agent/internal/wait"
 	"rdzv/rdzv/masterport"
+	"rdzv/rdzv/status"
 )
 
 // Workers are the workers of an agent in one attempt.
 type Workers struct {
-	Proc      fs.FS // /proc
-	World     rdzv.World
-	Tally     *tally.Tally
-	Output    func() time.Time // when one has last written something
-	Read      bool             // all that they write is read
+	Proc   fs.FS // /proc
+	World  rdzv.World
+	Tally  *tally.Tally
+	Output func() time.Time // when one has last written something
+	Read   bool             // all that they write is read
+	// Traceback is the last one that the i-th worker has printed, nil if there is none.
+	Traceback func(i int) *status.Traceback
 	RAS       *collectives.Service
 	Recorders *recorders.Set
 }
@@ -57,6 +60,11 @@ type Answer struct {
 	Read    bool          `json:"read"`    // and all that they write is read
 	Broken  int           `json:"broken"`  // how often the silence has been broken
 	Writing int           `json:"writing"` // number of flight recorders that have yet to write
+	// Traceback is the earliest of the last tracebacks of its workers, and Rank the rank that has
+	// printed it; nil if there is none.
+	Traceback *status.Traceback `json:"traceback,omitempty"`
+	Rank      int               `json:"rank"`
+	Host      string            `json:"-"` // of that rank; Watch sets it
 }
 
 // Question asks an agent for the silence of its workers.
@@ -69,10 +77,16 @@ func (s *Silence) Answer(ctx context.Context) Answer {
 		return Answer{}
 	}
 	m, running := s.now()
-	return Answer{
+	a := Answer{
 		Silent: m.silent, Running: running, Read: s.Read, Broken: m.broken,
 		Writing: s.Recorders.Unwritten(ctx),
 	}
+	for i := range s.Tally.Number {
+		if t := s.Traceback(i); t != nil && (a.Traceback == nil || t.Seconds > a.Traceback.Seconds) {
+			a.Traceback, a.Rank = t, s.World.Seat.RankOf(i)
+		}
+	}
+	return a
 }
 
 // now returns what the meter shows now, and whether all workers run.

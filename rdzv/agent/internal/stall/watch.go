@@ -79,7 +79,7 @@ func (w *Watch) askAll(ctx context.Context, own meter) {
 	case all.Silent < w.Timeout:
 		w.next -= all.Silent
 	case all.Broken == w.told: // the same stall
-	case w.report(ctx, all.Silent):
+	case w.report(ctx, all):
 		w.told = all.Broken
 	}
 }
@@ -100,6 +100,9 @@ func (w *Watch) shortest(ctx context.Context) (all Answer, known bool) {
 		case a.Error != "" || json.Unmarshal(a.Value, &one) != nil || !one.Running || !one.Read:
 			return all, false
 		}
+		if t := one.Traceback; t != nil && (all.Traceback == nil || t.Seconds > all.Traceback.Seconds) {
+			all.Traceback, all.Rank, all.Host = t, one.Rank, a.Host
+		}
 		running += a.Seat.Workers()
 		all.Writing, all.Broken = all.Writing+one.Writing, all.Broken+one.Broken
 		if first || one.Silent < all.Silent {
@@ -115,7 +118,7 @@ func (w *Watch) ask(ctx context.Context, q rdzv.Question) ([]rdzv.Answer, []rdzv
 }
 
 // report reports a stall. It is false if the workers go on meanwhile.
-func (w *Watch) report(ctx context.Context, silent time.Duration) bool {
+func (w *Watch) report(ctx context.Context, all Answer) bool {
 	answers, missing, err := w.ask(ctx, rdzv.Question{
 		Kind: inspect.StacksQuestion, Arg: inspect.FlightRecorder,
 	})
@@ -128,8 +131,8 @@ func (w *Watch) report(ctx context.Context, silent time.Duration) bool {
 		return false
 	}
 	w.number++
-	stall := w.judge(at)
-	stall.Silent = rdzv.Seconds(silent)
+	stall := w.judge(at, all)
+	stall.Silent = rdzv.Seconds(all.Silent)
 	w.Report(ctx, Report{Stall: stall, Number: w.number, Stacks: at, Ran: time.Since(w.began)})
 	return true
 }
@@ -150,12 +153,15 @@ func (w *Watch) awaitRecorders(ctx context.Context) bool {
 	}
 }
 
-// judge says which rank is behind, as far as NCCL or the stacks tell it.
-func (w *Watch) judge(at stacks.Report) rdzv.Stall {
+// judge says which rank is behind, as far as NCCL or the stacks tell it. A rank that has printed a
+// traceback shortly before the silence, or in it, is suspected first.
+func (w *Watch) judge(at stacks.Report, all Answer) rdzv.Stall {
 	collectives, behind := w.collectives(at)
 	stall := rdzv.Stall{Rank: rdzv.Unknown, Collectives: collectives}
 	odd, why := at.Odd()
-	switch {
+	switch traceback := all.Traceback; {
+	case traceback != nil && traceback.Seconds < (all.Silent+w.Timeout).Seconds():
+		stall.Rank, stall.Host, stall.Traceback = all.Rank, all.Host, traceback.Exception
 	case len(behind) == 1:
 		stall.Rank, stall.Host = behind[0], at.HostOf(behind[0])
 	case len(behind) > 1: // which collectives names

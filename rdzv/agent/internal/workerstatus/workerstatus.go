@@ -24,6 +24,8 @@ type Workers struct {
 	Tally     *tally.Tally
 	Output    func(i int) time.Time // when the i-th has last written something; zero if it has not
 	AllOutput bool                  // all that they write is noticed
+	// Traceback is the last one that the i-th has printed, nil if there is none.
+	Traceback func(i int) *status.Traceback
 }
 
 // Rows returns a row for each worker, in their order. It observes them for inspect.Interval, or
@@ -42,6 +44,9 @@ func (w Workers) Rows(ctx context.Context) []status.Rank {
 	for i := range ranks {
 		if last := w.Output(i); !last.IsZero() {
 			ranks[i].Output = new(time.Since(last).Seconds())
+		}
+		if ranks[i].ExitCode == nil {
+			ranks[i].Traceback = w.Traceback(i)
 		}
 	}
 	return ranks
