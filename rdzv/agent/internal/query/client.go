@@ -85,7 +85,7 @@ func ask(ctx context.Context, addr string, uid int, r Request) (e exchange) {
 		err = read(conn, maxReply, &answer)
 	}
 	switch {
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case err == nil && answer.Error != "":
 		err = errors.New(answer.Error)
