@@ -154,11 +154,11 @@ func TestManyJobs(t *testing.T) {
 		})
 	}
 	jobs.Wait()
+	p.awaitNoLease() // then their keys are gone, too
 	left, err := p.store.Client().Get(p.ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil || len(left.Kvs) > 0 {
 		t.Errorf("keys left: %v, %v", left, err)
 	}
-	p.awaitNoLease()
 }
 
 // awaitNoLease waits until no lease is left: one that an agent could not revoke within a second, in
