@@ -29,6 +29,10 @@ type overlapCase struct {
 	codes   []int                 // of the agent: one of these
 }
 
+// overlapsAtOnce is how many of them run at the same time in a test. Each has tens of processes that
+// show that they run: with more of them, agents were taken for lost that were only late.
+const overlapsAtOnce = 3
+
 // overlapCases are those with any store.
 var overlapCases = []overlapCase{
 	{name: "cut", cut: true, codes: []int{123}},
@@ -197,7 +201,7 @@ func TestAttemptsDoNotOverlap(t *testing.T) {
 		scenarios = append(scenarios, scenario{o.name, func(t *testing.T) { c.overlap(t, o, flags, on, 1) }})
 	}
 	scenarios = append(scenarios, scenario{"agent of two tasks killed", c.overlapInSrun})
-	runConcurrently(t, scenarios)
+	runAtOnce(t, overlapsAtOnce, scenarios)
 }
 
 // The same on rank 0's node, with an etcd cluster on others. The end of an agent's lease proves
@@ -216,7 +220,7 @@ func TestAttemptsDoNotOverlapInEtcd(t *testing.T) {
 		o.limit = cmp.Or(o.limit, 2*timeout+agentLimit)
 		scenarios = append(scenarios, scenario{o.name, func(t *testing.T) { e.overlap(t, o, flags, on, 0) }})
 	}
-	runConcurrently(t, scenarios)
+	runAtOnce(t, overlapsAtOnce, scenarios)
 }
 
 // overlap runs a job on these hosts, and loses the agent on the one with the index victim.

@@ -46,7 +46,7 @@ func runSaver(args []string) int {
 	if err := os.Rename(draft, filepath.Join(own, rank)); err != nil {
 		return reportError(err)
 	}
-	tick := time.NewTicker(10 * time.Millisecond)
+	tick := time.NewTicker(beatTime)
 	for {
 		select {
 		case <-terminated:
@@ -94,7 +94,7 @@ func runBeat(args []string) int {
 	return beat(args[0])
 }
 
-const beatTime = 10 * time.Millisecond
+const beatTime = 30 * time.Millisecond
 
 func beat(file string) int {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)

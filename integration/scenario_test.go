@@ -22,8 +22,11 @@ func runInOrder(t *testing.T, scenarios []scenario) {
 }
 
 // runConcurrently runs scenarios as subtests, a few at the same time, because they mostly wait.
-func runConcurrently(t *testing.T, scenarios []scenario) {
-	slots := make(chan struct{}, *atOnce)
+func runConcurrently(t *testing.T, scenarios []scenario) { runAtOnce(t, *atOnce, scenarios) }
+
+// runAtOnce is runConcurrently with a number of scenarios that run at the same time.
+func runAtOnce(t *testing.T, n int, scenarios []scenario) {
+	slots := make(chan struct{}, n)
 	var all sync.WaitGroup
 	for _, s := range scenarios {
 		slots <- struct{}{}
