@@ -31,7 +31,7 @@ type overlapCase struct {
 
 // overlapsAtOnce is how many of them run at the same time in a test. Each has tens of processes that
 // show that they run: with more of them, agents were taken for lost that were only late.
-const overlapsAtOnce = 3
+const overlapsAtOnce = 2
 
 // overlapCases are those with any store.
 var overlapCases = []overlapCase{
