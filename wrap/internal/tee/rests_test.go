@@ -131,13 +131,14 @@ func TestFirstLines(t *testing.T) {
 	}
 }
 
-// TestWhoRests: only what a launcher reads from a pseudoterminal has rests.
-func TestWhoRests(t *testing.T) {
+// pseudoterminal returns the end of a new one to which a task would write, with flags for its output.
+func pseudoterminal(t *testing.T, oflag uint32) (fd int) {
+	t.Helper()
 	term, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer term.Close()
+	t.Cleanup(func() { term.Close() })
 	if err := unix.IoctlSetPointerInt(int(term.Fd()), unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,21 @@ func TestWhoRests(t *testing.T) {
 	if errno != 0 {
 		t.Fatal(errno)
 	}
-	defer syscall.Close(int(slave))
+	t.Cleanup(func() { syscall.Close(int(slave)) })
+	termios, err := unix.IoctlGetTermios(int(slave), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	termios.Oflag = oflag
+	if err := unix.IoctlSetTermios(int(slave), unix.TCSETS, termios); err != nil {
+		t.Fatal(err)
+	}
+	return int(slave)
+}
+
+// TestWhoRests: only what a launcher reads from a pseudoterminal has rests.
+func TestWhoRests(t *testing.T) {
+	term := pseudoterminal(t, unix.OPOST)
 	from, to := pipe(t, false)
 	defer syscall.Close(from)
 	defer syscall.Close(to)
@@ -156,12 +171,37 @@ func TestWhoRests(t *testing.T) {
 		relayed bool
 		want    bool
 	}{
-		{"a launcher's pseudoterminal", int(slave), true, true},
-		{"a terminal", int(slave), false, false},
+		{"a launcher's pseudoterminal", term, true, true},
+		{"a terminal", term, false, false},
 		{"a launcher's pipe", to, true, false},
 	} {
 		if got := NewScreen(c.fd, c.relayed).rests != nil; got != c.want {
 			t.Errorf("%s: rests %t, want %t", c.name, got, c.want)
+		}
+	}
+}
+
+// TestProcessing: processing of output that changes nothing is switched off on a launcher's
+// pseudoterminal, and only there.
+func TestProcessing(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		oflag   uint32
+		relayed bool
+		want    uint32
+	}{
+		{"Open MPI's", unix.OPOST, true, 0},
+		{"a launcher's that adds carriage returns", unix.OPOST | unix.ONLCR, true, unix.OPOST | unix.ONLCR},
+		{"a terminal", unix.OPOST, false, unix.OPOST},
+	} {
+		term := pseudoterminal(t, c.oflag)
+		NewScreen(term, c.relayed)
+		termios, err := unix.IoctlGetTermios(term, unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if termios.Oflag != c.want {
+			t.Errorf("%s: c_oflag %#o, want %#o", c.name, termios.Oflag, c.want)
 		}
 	}
 }

@@ -55,8 +55,21 @@ func NewScreen(fd int, relayed bool) *Screen {
 	}
 	if s.terminal && relayed {
 		s.max, s.rests = bulkBuf, &rests{now: time.Now, sleep: sleep}
+		endProcessing(fd, termios)
 	}
 	return s
+}
+
+// endProcessing switches off the processing of what is written to a terminal if that changes nothing
+// but has the kernel look at each byte. So it is on the pseudoterminals of Open MPI, which leaves
+// OPOST, and switches off ONLCR and OCRNL (iof_base_setup.c): output in bulk is a sixth faster.
+func endProcessing(fd int, termios syscall.Termios) {
+	if termios.Oflag != syscall.OPOST {
+		return
+	}
+	termios.Oflag = 0
+	// If that fails, output is only slower.
+	syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TCSETS, uintptr(unsafe.Pointer(&termios)))
 }
 
 func (s *Screen) write(b []byte) (written int, errno syscall.Errno) {
