@@ -185,7 +185,7 @@ func (r *restartJob) checkStore(last *restartFault) {
 	r.cluster.store.checkWrites(r.jobName())
 	limit := 3 * restartPeerTimeout
 	if last.kills && r.under != "direct" {
-		limit = jobLease(restartPeerTimeout) + restartPeerTimeout
+		limit = jobLease(restartPeerTimeout, restartPeerTimeout) + restartPeerTimeout
 	}
 	if left := r.cluster.store.keysLeftAfter(limit); len(left) > 0 {
 		r.t.Errorf("keys are left: %s", strings.Join(left, ", "))

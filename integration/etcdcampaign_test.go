@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -76,7 +77,7 @@ type etcdFault struct {
 	name     string
 	embedded bool // the store of an agent instead, for comparison
 	etcdOptions
-	flags []string
+	storeTimeout time.Duration // 0 is the default, 1 min
 	// cause causes the fault and returns when it is over, or when it must have ended the job.
 	cause func(e *etcd, j *etcdJob)
 	code  int // with which the job ends; 0 if it goes on
@@ -93,11 +94,14 @@ type faultResult struct {
 }
 
 func (f etcdFault) run(t *testing.T, e *etcd, run int) (r faultResult) {
-	flags := e.flags()
+	flags, storeTimeout := e.flags(), cmp.Or(f.storeTimeout, time.Minute)
 	if f.embedded {
 		flags = []string{"--store", fmt.Sprint("node", e.agentHosts[0])}
 	}
-	j := e.startAgents(t, fmt.Sprint("run", run), *campaignAgents, append(flags, f.flags...))
+	if f.storeTimeout > 0 {
+		flags = append(flags, "--store-timeout", storeTimeout.String())
+	}
+	j := e.startAgents(t, fmt.Sprint("run", run), *campaignAgents, flags)
 	j.awaitWorkers()
 	began := time.Now()
 	if f.cause != nil {
@@ -117,7 +121,7 @@ func (f etcdFault) run(t *testing.T, e *etcd, run int) (r faultResult) {
 	if f.repair != nil {
 		f.repair(e)
 	}
-	r.left = len(e.keysLeftAfter(jobLease(etcdPeerTimeout) + 10*etcdPeerTimeout))
+	r.left = len(e.keysLeftAfter(jobLease(etcdPeerTimeout, storeTimeout) + 10*etcdPeerTimeout))
 	j.removeFiles()
 	f.check(t, r)
 	return r

@@ -33,7 +33,7 @@ var etcdFaults = []etcdFault{
 		cause: moveLeader},
 	{name: "compaction and defragmentation every 2 s", cause: compactAgain},
 	{name: "no quorum for 5 s", cause: func(e *etcd, _ *etcdJob) { e.loseQuorum(5 * time.Second) }},
-	{name: "no quorum for 2 min, with --store-timeout 3m", flags: storeTimeout(3 * time.Minute),
+	{name: "no quorum for 2 min, with --store-timeout 3m", storeTimeout: 3 * time.Minute,
 		cause: func(e *etcd, _ *etcdJob) { e.loseQuorum(2 * time.Minute) }},
 	{name: "a member frozen", cause: func(e *etcd, j *etcdJob) {
 		e.members[0].signal(syscall.SIGSTOP)
@@ -61,15 +61,15 @@ var etcdFaults = []etcdFault{
 			e.members[0].process.runsUntil(time.Now().Add(2 * etcdPeerTimeout))
 			thaw()
 		}},
-	{name: "half of the agents disconnected", code: 123, flags: storeTimeout(10 * time.Second),
+	{name: "half of the agents disconnected", code: 123, storeTimeout: 10 * time.Second,
 		cause: func(e *etcd, _ *etcdJob) {
 			e.hosts("cut", strconv.Itoa(e.agentHosts[1]))
 		},
 		repair: func(e *etcd) { e.hosts("heal", strconv.Itoa(e.agentHosts[1])) }},
 	{name: "no quorum for longer than --store-timeout", code: 123,
-		flags:  storeTimeout(20 * time.Second),
-		cause:  func(e *etcd, _ *etcdJob) { e.members[1].kill(); e.members[2].kill() },
-		repair: func(e *etcd) { e.members[1].start(); e.members[2].start(); e.awaitAll() }},
+		storeTimeout: 20 * time.Second,
+		cause:        func(e *etcd, _ *etcdJob) { e.members[1].kill(); e.members[2].kill() },
+		repair:       func(e *etcd) { e.members[1].start(); e.members[2].start(); e.awaitAll() }},
 	{name: "the database is full, and a worker is killed", code: 123,
 		etcdOptions: etcdOptions{quota: 16 << 20},
 		cause: func(e *etcd, j *etcdJob) {
@@ -77,10 +77,6 @@ var etcdFaults = []etcdFault{
 			j.killWorker(*campaignAgents - 1)
 		},
 		repair: (*etcd).makeSpace},
-}
-
-func storeTimeout(d time.Duration) []string {
-	return []string{"--store-timeout", d.String()}
 }
 
 // runsFor waits, and fails the test if an agent ends.

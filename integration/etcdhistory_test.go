@@ -157,8 +157,11 @@ func ownKey(key string) string {
 // keysLeft are the keys of jobs that are left when the leases of agents have expired.
 func (e *etcd) keysLeft() []string { return e.keysLeftAfter(10 * etcdPeerTimeout) }
 
-// jobLease is how long the keys of a job exist that nobody could remove.
-func jobLease(peerTimeout time.Duration) time.Duration { return 2*peerTimeout + 30*time.Second }
+// jobLease is how long the keys of a job exist that nobody could remove: longer than its workers can
+// run, which end 13 s after the store timeout.
+func jobLease(peerTimeout, storeTimeout time.Duration) time.Duration {
+	return max(2*peerTimeout+30*time.Second, (storeTimeout+13*time.Second)*5/2)
+}
 
 // keysLeftAfter are those that are left after a time. A leader of the cluster that is new extends
 // leases.
