@@ -17,7 +17,7 @@ import (
 	"rdzv/rdzv/check"
 )
 
-const checkHelp = `Usage: rdzv check [flags] [-- PROGRAM [ARG]...]
+const checkHelp = `Usage: rdzv check [flags] [[--] PROGRAM [ARG]...]
 
     mpirun -np 4 rdzv check -- python3 main.py
     srun -N2 --ntasks-per-node=8 rdzv check -- python3 main.py
@@ -104,12 +104,13 @@ func (a *app) checkNodes(args []string) int {
 // plan reads the command line and plans the agent.
 func (c *checking) plan(args []string) (*agent.Local, error) {
 	a, o := c.app, c.flags.options
-	program, _, err := flags.Parse(o.Flags("check", c.flags.groups()), args, a.env)
+	words, err := flags.Parse(o.Flags("check", c.flags.groups()), args, a.env)
 	if err != nil {
 		return nil, err
 	}
+	program, badProgram := a.program("check", words, o)
 	problems, err := o.CheckFiles(a.process())
-	if err = errors.Join(err, o.Check(a.env), agent.CheckLimits()); err != nil {
+	if err = errors.Join(badProgram, err, o.Check(a.env), agent.CheckLimits()); err != nil {
 		return nil, err
 	}
 	a.console.Set(o.Output.Quiet, o.Output.Verbose)

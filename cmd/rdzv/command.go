@@ -35,6 +35,8 @@ func allCommands() commands {
 	}
 	for i := range all {
 		switch c := &all[i].Command; c.Name {
+		case "exec", "check":
+			c.Program = true
 		case "install":
 			c.Directory = true
 		case "help":

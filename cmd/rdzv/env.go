@@ -57,7 +57,7 @@ func (f *envFlags) groups() []flags.Group {
 // printEnv prints the environment that exec would set, or explains it.
 func (a *app) printEnv(args []string) int {
 	o := newEnvFlags()
-	rest, _, err := flags.Parse(o.options.Flags("env", o.groups()), args, a.env)
+	rest, err := flags.Parse(o.options.Flags("env", o.groups()), args, a.env)
 	switch {
 	case err != nil:
 	case len(rest) > 0:

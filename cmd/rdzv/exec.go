@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 	"rdzv/cmd/rdzv/internal/termination"
 	"rdzv/cmd/rdzv/internal/turn"
 	"rdzv/envmap"
+	"rdzv/internal/hint"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/etcd"
@@ -135,12 +135,15 @@ func (e *execution) nameLogs() {
 
 // read takes the flags and the program.
 func (e *execution) read(args []string) error {
-	words, dashes, err := flags.Parse(e.options.ExecFlags(), args, e.app.env)
+	words, err := flags.Parse(e.options.ExecFlags(), args, e.app.env)
 	if err != nil { // --report, too, or the beginning of the program may have been misread
 		return flags.Join(err, e.options.Check(e.app.env))
 	}
-	python := cmp.Or(e.app.env["RDZV_PYTHON"], "python3") // that of python -m rdzv
-	program, badProgram := commandLine{args, words, dashes}.program(python, e.options.Torchrun)
+	program, badProgram := e.app.program("exec", words, e.options)
+	if len(words) == 0 {
+		badProgram = hint.With(errors.New("cannot run exec: no program given"),
+			"rdzv exec -- python3 main.py")
+	}
 	if badProgram == nil {
 		if e.problems, err = e.options.CheckFiles(e.app.process()); err != nil {
 			return err // a report of it could replace the other file

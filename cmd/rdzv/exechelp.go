@@ -1,6 +1,12 @@
 package main
 
-const execHelp = `Usage: rdzv exec [flags] -- PROGRAM [ARG]...
+// programGrammar says where the program begins, for the helps of exec.
+const programGrammar = `PROGRAM begins with the first word that is not a flag; what follows is for it. A
+FILE.py is run by "python3 -u", unless it is the path of an executable file with
+a #! line. -m MODULE runs a Python module. "--" before PROGRAM is optional.
+`
+
+const execHelp = `Usage: rdzv exec [flags] [--] PROGRAM [ARG]...
 
     mpirun -np 4 rdzv exec -- python3 main.py
     srun -N2 --ntasks-per-node=8 rdzv exec -- python3 main.py
@@ -13,6 +19,7 @@ process of PROGRAM is a worker. When a worker fails, rdzv stops all workers on
 all nodes, and every agent exits with the code of the first worker that failed;
 with --max-restarts it starts all workers again instead.
 
+` + programGrammar + `
 {flags}
 
 A flag overrides its variable, and both override the launcher. Launchers are

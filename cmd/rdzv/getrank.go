@@ -36,7 +36,7 @@ Exit status:
 // no answer.
 func (a *app) getRank(args []string) int {
 	f := getRankFlags()
-	rest, _, err := flags.Parse(f, args, a.env)
+	rest, err := flags.Parse(f, args, a.env)
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("cannot run get-rank: unexpected argument %q", rest[0])
 	}

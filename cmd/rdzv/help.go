@@ -26,7 +26,7 @@ Exit status:
     2        wrong usage
 `
 
-const overview = `Usage: rdzv COMMAND [flags] [-- PROGRAM [ARG]...]
+const overview = `Usage: rdzv COMMAND [flags] [[--] PROGRAM [ARG]...]
 
     mpirun -np 4 rdzv exec -- python3 main.py
     rdzv exec --nodes 2 --nproc-per-node 8 -- python3 main.py      on every node

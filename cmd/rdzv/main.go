@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/envmap"
 )
 
@@ -60,7 +62,7 @@ func (a *app) run(args []string) int {
 	if !ok {
 		return a.usage(unknownCommand(a.commands, args, a.environ), "")
 	}
-	switch asked := helpFlag(args[1:]); {
+	switch asked := c.helpFlag(args[1:]); {
 	case asked == "-h" && c.Name == "exec":
 		return a.print(briefHelp())
 	case asked != "":
@@ -69,13 +71,13 @@ func (a *app) run(args []string) int {
 	return c.run(a, args[1:])
 }
 
-// helpFlag is the flag before the program that asks for help, "" if there is none.
-func helpFlag(args []string) string {
-	if end := slices.Index(args, "--"); end >= 0 {
-		args = args[:end]
-	}
+// helpFlag is the flag that asks for help, "" if there is none. It is not a flag of a program.
+func (c command) helpFlag(args []string) string {
 	for _, flag := range []string{"--help", "-h"} {
-		if slices.Contains(args, flag) {
+		at := slices.Index(args, flag)
+		end := slices.Index(args, "--")
+		if at >= 0 && (end < 0 || at < end) &&
+			(!c.Program || flags.Asks(options.New().Flags(c.Name, c.Groups), args, flag)) {
 			return flag
 		}
 	}

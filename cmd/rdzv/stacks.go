@@ -56,7 +56,7 @@ func (f *stacksFlags) groups() []flags.Group {
 // stacks prints where the workers of this user's jobs on this node are.
 func (a *app) stacks(args []string) int {
 	var o stacksFlags
-	rest, _, err := flags.Parse(flags.Define(flags.New("stacks"), o.groups()), args, a.env)
+	rest, err := flags.Parse(flags.Define(flags.New("stacks"), o.groups()), args, a.env)
 	if err == nil && len(rest) > 0 {
 		err = hint.With(fmt.Errorf("cannot run stacks: unexpected argument %q", rest[0]),
 			shell.Line("rdzv", "stacks", "--job", rest[0]))

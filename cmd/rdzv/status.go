@@ -71,7 +71,7 @@ func (f *statusFlags) groups() []flags.Group {
 // status prints what the jobs of this user on this node are doing.
 func (a *app) status(args []string) int {
 	var o statusFlags
-	rest, _, err := flags.Parse(flags.Define(flags.New("status"), o.groups()), args, a.env)
+	rest, err := flags.Parse(flags.Define(flags.New("status"), o.groups()), args, a.env)
 	if err == nil && len(rest) > 0 {
 		err = hint.With(fmt.Errorf("cannot run status: unexpected argument %q", rest[0]),
 			shell.Line("rdzv", "status", "--job", rest[0]))

@@ -34,7 +34,7 @@ Exit status:
 
 // stop ends a job of this user.
 func (a *app) stop(args []string) int {
-	rest, _, err := flags.Parse(flags.New("stop"), args, a.env)
+	rest, err := flags.Parse(flags.New("stop"), args, a.env)
 	if err == nil && len(rest) > 1 {
 		err = fmt.Errorf("cannot run stop: unexpected argument %q", rest[1])
 	}

@@ -60,7 +60,7 @@ func (f *storeFlags) groups() []flags.Group {
 // store runs a store for many jobs until a signal.
 func (a *app) store(args []string) int {
 	o := newStoreFlags()
-	rest, _, err := flags.Parse(o.options.Flags("store", o.groups()), args, a.env)
+	rest, err := flags.Parse(o.options.Flags("store", o.groups()), args, a.env)
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("cannot run store: unexpected argument %q", rest[0])
 	}

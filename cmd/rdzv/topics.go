@@ -33,7 +33,7 @@ func topics() []topic {
 	}
 }
 
-const networkHelp = `Usage: rdzv exec [flags] -- PROGRAM [ARG]...
+const networkHelp = `Usage: rdzv exec [flags] [--] PROGRAM [ARG]...
 
     rdzv exec --nodes 2 --store node1 -- python3 main.py           on every node
 
@@ -50,7 +50,7 @@ MASTER_PORT, which rank 0 of PyTorch listens on, is any free port.
 {flags}
 `
 
-const restartsHelp = `Usage: rdzv exec [flags] -- PROGRAM [ARG]...
+const restartsHelp = `Usage: rdzv exec [flags] [--] PROGRAM [ARG]...
 
     rdzv exec --nodes 2 --max-restarts 3 --spares 1 -- python3 main.py
     rdzv exec --nodes 2:4 -- python3 main.py                     on 2 to 4 nodes
@@ -67,7 +67,7 @@ agent hosts the store cannot be replaced, unless an etcd cluster is the store.
 {flags}
 `
 
-const etcdHelp = `Usage: rdzv exec [flags] -- PROGRAM [ARG]...
+const etcdHelp = `Usage: rdzv exec [flags] [--] PROGRAM [ARG]...
 
     rdzv exec --store https://etcd1:2379,https://etcd2:2379 -- python3 main.py
 
@@ -112,7 +112,6 @@ var briefFlags = [...][2]string{
 	{"store", "a node that all others can reach"},
 	{"tag", "begin each line of output with its rank and host"},
 	{"log-dir", "also write the output of each rank to a file in DIR"},
-	{"show", "show the output of these ranks only"},
 	{"export", "copy a variable from rank 0's node to all workers"},
 	{"max-restarts", "after a failure start all workers again (0)"},
 	{"grace", "time between SIGTERM and SIGKILL (10s)"},
@@ -130,14 +129,13 @@ func briefHelp() string {
 	var b strings.Builder
 	head, _, _ := strings.Cut(execHelp, "\n\nJoin the job")
 	b.WriteString(head + "\n\n" +
-		"Run PROGRAM as the workers of one job, with RANK, WORLD_SIZE, MASTER_ADDR etc.\n\n")
+		"Run PROGRAM as the workers of one job, with RANK, WORLD_SIZE, MASTER_ADDR etc.\n" +
+		programGrammar + "\n")
 	for _, flag := range briefFlags {
 		fmt.Fprintf(&b, "    %-*s%s\n", flags.TextColumn-4, usage[flag[0]], flag[1])
 	}
 	return b.String() + `
-rdzv help exec        all flags, and exit codes (or: rdzv exec --help)
-rdzv help network     how nodes find each other: token, interfaces, ports
-rdzv help restarts    --max-restarts, --spares, --nodes MIN:MAX
-rdzv help etcd        an etcd cluster as the store
+rdzv exec --help prints all flags, and exit codes; rdzv help TOPIC those about
+the network (token, interfaces, ports), restarts, or etcd (a cluster as store).
 `
 }

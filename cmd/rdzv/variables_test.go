@@ -34,7 +34,7 @@ func TestVariablesOfFlags(t *testing.T) {
 			f := flags.Define(flags.New(c.Name), c.Groups)
 			flag := f.Lookup(r.Name())
 			value := cmp.Or(values[flag.Value.Type()], "text")
-			if _, _, err := flags.Parse(f, nil, envmap.Env{flags.Variable(r.Name()): value}); err != nil {
+			if _, err := flags.Parse(f, nil, envmap.Env{flags.Variable(r.Name()): value}); err != nil {
 				t.Errorf("rdzv %s with %s=%s: %v", c.Name, flags.Variable(r.Name()), value, err)
 			}
 			shown := strings.Contains(c.Help()+"\n", " "+flags.Variable(r.Name())+"\n")

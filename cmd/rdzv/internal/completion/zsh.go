@@ -41,7 +41,7 @@ func Zsh(commands []flags.Command) string {
 			cases.WriteString(" \\\n\t\t\t" + zshFlag(r))
 		}
 		switch {
-		case c.Name == "exec":
+		case c.Program:
 			cases.WriteString(" \\\n\t\t\t'(-)1:program: _command_names -e' '*::argument: _normal'")
 		case c.Directory:
 			cases.WriteString(" '1:directory:_files -/'")

@@ -12,6 +12,7 @@ type Command struct {
 	Groups    []Group
 	Operands  []string // the words that can follow it, other than flags
 	Directory bool     // a directory follows it
+	Program   bool     // a program with its arguments follows it
 }
 
 // Rows are all flags of the command.

@@ -89,7 +89,7 @@ func foreignValues(name string, after []string) int {
 		return 0
 	case name == "mca":
 		return 2
-	case hint != "" && len(after) > 0 && !strings.HasPrefix(after[0], "-"), seemsValue(after):
+	case hint != "" && len(after) > 0 && !strings.HasPrefix(after[0], "-"):
 		return 1
 	}
 	return 0

@@ -25,13 +25,12 @@ func New(command string) *pflag.FlagSet {
 }
 
 // Parse reads the flags from args, and those that args do not contain from their RDZV_<FLAG>
-// variables, if they have any. It returns the arguments after the flags and whether "--" precedes
-// them. The error is that of all flags and variables.
-func Parse(f *pflag.FlagSet, args []string, env envmap.Env) (
-	rest []string, dashes bool, err error,
-) {
-	flags, rest, dashes := splitFlags(f, args)
-	var problems []error
+// variables, if they have any. It returns the arguments after the flags: the program, which begins
+// with the first word that is not a flag, or after "--". The error is that of all flags and
+// variables.
+func Parse(f *pflag.FlagSet, args []string, env envmap.Env) (rest []string, err error) {
+	flags, rest, err := splitFlags(f, args)
+	problems := []error{}
 	given := map[string]string{} // the flags as they are spelled in args
 	for _, words := range flags {
 		if err := f.Parse(words); err != nil {
@@ -51,7 +50,7 @@ func Parse(f *pflag.FlagSet, args []string, env envmap.Env) (
 			problems = append(problems, setFromVariable(f, flag, value))
 		}
 	})
-	return rest, dashes, Join(problems...)
+	return rest, Join(append(problems, err)...)
 }
 
 // setFromVariable sets a flag from its variable. A repeatable flag takes one value from each line.

@@ -1,43 +1,94 @@
 package flags
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"rdzv/internal/hint"
 )
 
 // splitFlags divides the arguments of a command into its flags, each with its value, so that an
-// error in one of them does not hide those of the others, and the rest. The rest begins after
-// "--", or with the first word that is not a flag; dashes tells which.
-func splitFlags(f *pflag.FlagSet, args []string) (flags [][]string, rest []string, dashes bool) {
+// error in one of them does not hide those of the others, and the program with its arguments, which
+// begins with the first word that is not a flag, or after "--". err is about a word that is no flag
+// and probably no program either.
+func splitFlags(f *pflag.FlagSet, args []string) (flags [][]string, rest []string, err error) {
 	wrong := false // there is a flag that f does not have
 	for len(args) > 0 {
 		word := args[0]
 		isFlag := strings.HasPrefix(word, "-") && word != "-"
 		switch {
 		case word == "--":
-			return flags, args[1:], true
+			return flags, args[1:], nil
 		case !isFlag && wrong && slices.Contains(args, "--"):
 			args = args[1:] // probably the value of a flag that has none here
 			continue
+		case withDashes(word) != word:
+			return flags, args, otherDash(f, word)
+		case !isFlag && len(flags) > 0:
+			return flags, args, valueOfSwitch(f, flags[len(flags)-1], word)
 		case !isFlag:
-			return flags, args, false
+			return flags, args, nil
 		}
 		wrong = wrong || !isKnown(f, word)
 		n := 1 + min(valuesAfter(f, word, args[1:]), len(args)-1)
 		flags, args = append(flags, args[:n]), args[n:]
 	}
-	return flags, nil, false
+	return flags, nil, nil
+}
+
+// Asks tells whether one of these flags is before the program.
+func Asks(f *pflag.FlagSet, args []string, names ...string) bool {
+	flags, _, _ := splitFlags(f, args)
+	return slices.ContainsFunc(flags, func(words []string) bool {
+		return slices.Contains(names, words[0])
+	})
+}
+
+// valueOfSwitch is the error of a word after a flag that takes none if the word looks like its
+// value: otherwise a program of this name would run, such as /bin/true. A word must follow -m.
+func valueOfSwitch(f *pflag.FlagSet, before []string, word string) error {
+	values := []string{"true", "false", "yes", "no", "0", "1"}
+	flag := lookup(f, before[0])
+	if len(before) > 1 || flag == nil || flag.NoOptDefVal == "" || flag.Name == "module" ||
+		strings.Contains(before[0], "=") || !slices.Contains(values, word) {
+		return nil
+	}
+	err := fmt.Errorf("cannot run %s: %s takes no value, and %q after it looks like one", f.Name(),
+		before[0], word)
+	return hint.With(err, fmt.Sprintf("write --%[1]s or --%[1]s=false; if a program is called %[2]s: "+
+		"-- %[2]s", flag.Name, word))
+}
+
+// otherDash is the error of a word that begins with a dash that word processors make of -.
+func otherDash(f *pflag.FlagSet, word string) error {
+	return hint.With(
+		fmt.Errorf("cannot run %s: the dash in %q is another character than -", f.Name(), word),
+		"write "+withDashes(word))
+}
+
+// withDashes is a word with - in place of other dashes at its beginning.
+func withDashes(word string) string {
+	const others = "\u2012\u2013\u2014\u2015\u2212"
+	name := strings.TrimLeft(word, "-"+others)
+	if !strings.ContainsAny(word[:len(word)-len(name)], others) {
+		return word
+	}
+	return "--" + name
 }
 
 // isKnown tells whether a flag set has a flag.
-func isKnown(f *pflag.FlagSet, word string) bool {
+func isKnown(f *pflag.FlagSet, word string) bool { return lookup(f, word) != nil }
+
+// lookup is the flag that a word is or begins with; nil if there is none.
+func lookup(f *pflag.FlagSet, word string) *pflag.Flag {
 	if long, isLong := strings.CutPrefix(word, "--"); isLong {
 		name, _, _ := strings.Cut(long, "=")
-		return f.Lookup(name) != nil
+		return f.Lookup(name)
 	}
-	return f.Lookup(shortName(f, []rune(word)[1])) != nil
+	return f.Lookup(shortName(f, []rune(word)[1]))
 }
 
 // valuesAfter is how many words after a flag are its values.
@@ -84,15 +135,6 @@ func shortName(f *pflag.FlagSet, letter rune) (name string) {
 	})
 	return name
 }
-
-// seemsValue tells whether the next word is probably the value of an unknown flag: it is no
-// flag, and the program begins later.
-func seemsValue(after []string) bool {
-	return len(after) > 1 && !strings.HasPrefix(after[0], "-") &&
-		(slices.Contains(after, "--") || !isPython(after[0]) && slices.ContainsFunc(after, isPython))
-}
-
-func isPython(file string) bool { return strings.HasSuffix(file, ".py") }
 
 // TorchrunNames are flags of torchrun whose values mean the same in exec, and exec's names of them.
 var TorchrunNames = [...][2]string{

@@ -95,6 +95,9 @@ func (o *Options) OfEnvironment() []flags.Row {
 // OfListener are the flags about a store that listens.
 func (o *Options) OfListener() []flags.Row { return o.store.listening() }
 
+// Directory is that of the workers, "" for the current one.
+func (o *Options) Directory() string { return o.environment.chdir }
+
 // JoinTimeout is how long the agents wait for each other; a command may set another default.
 func (o *Options) JoinTimeout() *time.Duration { return &o.limits.joinTimeout }
 

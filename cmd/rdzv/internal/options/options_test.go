@@ -13,13 +13,13 @@ import (
 )
 
 // readOptions reads flags as exec does.
-func readOptions(env envmap.Env, args ...string) (*Options, []string, bool, error) {
+func readOptions(env envmap.Env, args ...string) (*Options, []string, error) {
 	o := New()
-	rest, dashes, err := flags.Parse(o.ExecFlags(), args, env)
+	rest, err := flags.Parse(o.ExecFlags(), args, env)
 	if err == nil {
 		err = o.Check(env)
 	}
-	return o, rest, dashes, err
+	return o, rest, err
 }
 
 // A flag overrides its variable, and the variable the default.
@@ -30,7 +30,7 @@ func TestFlagOverVariableOverDefault(t *testing.T) {
 		"RDZV_QUIET": "1", "RDZV_STORE": "",
 	}
 	args := []string{"--nodes", "2", "--net", "10.0.0.0/8", "--", "prog", "--nodes", "7"}
-	o, rest, dashes, err := readOptions(env, args...)
+	o, rest, err := readOptions(env, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +47,8 @@ func TestFlagOverVariableOverDefault(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("read %+v\nwant %+v", got, want)
 	}
-	if program := args[5:]; !dashes || !slices.Equal(rest, program) {
-		t.Errorf("the program is %q, after --: %t; want %q after --", rest, dashes, program)
+	if program := args[5:]; !slices.Equal(rest, program) {
+		t.Errorf("the program is %q, want %q", rest, program)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestTorchrunFlags(t *testing.T) {
 		{"--nnodes 2:4", agent.Config{MinNodes: 2, Nodes: 4}},
 		{"--nnodes 2:4 --nodes 3:3", agent.Config{Nodes: 3}},
 	} {
-		o, _, _, err := readOptions(env, strings.Fields(c.args)...)
+		o, _, err := readOptions(env, strings.Fields(c.args)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(args, "5s")
 	}
 	f.Fuzz(func(t *testing.T, args, grace string) {
-		_, _, _, err := readOptions(envmap.Env{"RDZV_GRACE": grace}, strings.Split(args, " ")...)
+		_, _, err := readOptions(envmap.Env{"RDZV_GRACE": grace}, strings.Split(args, " ")...)
 		if err != nil && strings.TrimSpace(err.Error()) == "" {
 			t.Errorf("%q: error with the message %q, want some text", args, err.Error())
 		}
@@ -125,7 +125,7 @@ func TestMostRestarts(t *testing.T) {
 		"": 0, "--spares 2": 2, "--spares 2 --max-restarts 5": 5,
 		"--nodes 2:5": 3, "--nodes 2:5 --max-restarts 1": 1,
 	} {
-		o, _, _, err := readOptions(nil, strings.Fields(args)...)
+		o, _, err := readOptions(nil, strings.Fields(args)...)
 		if err != nil {
 			t.Errorf("%s: %v", args, err)
 		} else if got := o.settings(nil).Restarts.Max; got != want {
@@ -139,7 +139,7 @@ func TestEndpointWithAnyPort(t *testing.T) {
 	for endpoint, want := range map[string]string{
 		"localhost:0": "localhost", "node1:29400": "node1:29400", "node1": "node1",
 	} {
-		o, _, _, err := readOptions(nil, "--rdzv-endpoint", endpoint)
+		o, _, err := readOptions(nil, "--rdzv-endpoint", endpoint)
 		if err != nil {
 			t.Errorf("%s: %v", endpoint, err)
 		} else if got := o.settings(nil).Store; got != want {
