@@ -73,10 +73,12 @@ func unknownCommand(all commands, args, environ []string) error {
 	_, notFound := wrap.Find(name, environ, "")
 	err := fmt.Errorf("cannot run %q: no such command", name)
 	switch near := nearestCommand(all, name); {
-	case name == "run" || name == "launch" || name == "start":
+	case namedElsewhere[name] == "exec":
 		return hint.With(err, "rdzv exec "+cmp.Or(shell.Line(args[1:]...), "-- PROGRAM [ARG]..."))
 	case advice.WithoutTorchrun(args) != "":
 		return hint.With(err, advice.WithoutTorchrun(args))
+	case namedElsewhere[name] != "":
+		return hint.With(err, fmt.Sprintf("did you mean \"rdzv %s\"?", namedElsewhere[name]))
 	case near != "":
 		return hint.With(err, fmt.Sprintf("did you mean \"rdzv %s\"?", near))
 	case strings.HasPrefix(name, "-"), slices.Contains(args, "--"):
@@ -89,10 +91,20 @@ func unknownCommand(all commands, args, environ []string) error {
 	return err
 }
 
+// namedElsewhere are commands of other tools, with those of rdzv.
+var namedElsewhere = map[string]string{
+	"run": "exec", "launch": "exec", "start": "exec",
+	"top": "status", "ps": "status", "list": "status",
+	"kill": "stop", "cancel": "stop",
+	"doctor": "check",
+}
+
 // nearestCommand is the command with a similar name, or whose name has this one in it: get-rank for
-// rank.
+// rank. It is never stop, which ends a job: whoever does not mean it should not read it here.
 func nearestCommand(all commands, name string) string {
-	names := flags.Names(all.listed())
+	names := slices.DeleteFunc(flags.Names(all.listed()), func(command string) bool {
+		return command == "stop"
+	})
 	for _, command := range names {
 		if len(name) > 2 && strings.Contains(command, name) {
 			return command
