@@ -22,11 +22,11 @@ type Findings struct {
 // Examine looks for the reason of a worker's failure in the end of its stderr, and in what it
 // wrote for torch's errors module, see [NameErrorFile]. errorFile may be "". Without a traceback
 // the last line of stderr names the failure, as that of sys.exit("text"), unless a signal killed
-// the worker.
+// the worker; lines that do not say what is wrong do not count.
 func Examine(stderr []byte, errorFile string, killed bool) (f Findings) {
 	f.Lines, f.Message, f.LastLine = lastLines(stderr)
 	if f.Message == "" && !killed {
-		f.Message, f.LastLine = lastText(f.Lines), true
+		f.Message, f.LastLine = lastText(stderr), true
 	}
 	message, traceback := readErrorFile(errorFile)
 	if traceback != "" {

@@ -120,6 +120,25 @@ func TestMessage(t *testing.T) {
 		"  File \"x.py\", line 1\n    x =\n       ^\nSyntaxError: invalid " +
 			"syntax\n": "SyntaxError: invalid syntax",
 		tracebackStart + "\nE: x\nlater\n": "E: x",
+
+		// What follows the reason does not replace it.
+		"rdzv: cannot run exec: already rank 0 of job x\nrdzv: hint: a worker cannot\n": "rdzv: cannot " +
+			"run exec: already rank 0 of job x",
+		"env: 'python3\\r': No such file\nenv: use -[v]S to pass options in shebang lines\n": "env: " +
+			"'python3\\r': No such file",
+		"ls: unrecognized option '--x'\nTry 'ls --help' for more information.\n": "ls: " +
+			"unrecognized option '--x'",
+		"error: unexpected argument\n\nUsage: tool [x]\n\nFor more information, try '--help'.\n": "error: " +
+			"unexpected argument",
+		"usage: x.py [-h] --lr LR\nx.py: error: --lr is required\n": "x.py: error: --lr is required",
+		"no data\n------\n": "no data",
+		"step 17\n-----\nmpirun was unable to\nstart x.\n\nNode: n1\n-----\n": "mpirun was unable to " +
+			"start x.",
+		"-----\nThe job has been aborted.\n-----\n-----\nThe first was:\n\n  0\n-----\n": "The first was:",
+		"-----\n" + strings.Repeat("why\n", 30) + "\nText\n-----\n": strings.TrimSpace(
+			strings.Repeat("why ", 30)),
+		"Usage: tool [x]\n": "Usage: tool [x]",
+		"=====\n":           "=====",
 	} {
 		if got := Examine([]byte(stderr), "", false).Message; got != want {
 			t.Errorf("%q: message %q, want %q", stderr, got, want)

@@ -2,8 +2,10 @@ package postmortem
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -43,15 +45,52 @@ func lastLines(stderr []byte) (lines []string, message string, guessed bool) {
 	return lines, message, guessed
 }
 
-// lastText is the last line that is not empty.
-func lastText(lines []string) string {
-	for _, line := range slices.Backward(lines) {
-		if text := strings.TrimSpace(line); text != "" {
-			return text
+// lastText is the last line that says what is wrong, or else the last one that is not empty. The text
+// of a launcher that ends with a line of dashes begins after another one: then it is its first
+// sentence.
+func lastText(stderr []byte) string {
+	text := strings.ToValidUTF8(string(stderr), "\uFFFD")
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		lines = append(lines, strings.TrimSpace(printable(line)))
+	}
+	isText := func(line string) bool { return line != "" }
+	last := lastIndex(lines, isText)
+	if last < 0 {
+		return ""
+	}
+	if rule := lines[last]; isRule(rule) {
+		begin := lastIndex(lines[:last], func(line string) bool { return line == rule })
+		paragraph := slices.DeleteFunc(slices.Clone(lines[begin+1:last]), isRule)
+		if end := slices.Index(paragraph, ""); end >= 0 {
+			paragraph = paragraph[:end]
+		}
+		if begin >= 0 && len(paragraph) > 0 {
+			return strings.Join(paragraph, " ")
 		}
 	}
-	return ""
+	says := func(line string) bool {
+		return line != "" && !isRule(line) && !advises().MatchString(line)
+	}
+	if i := lastIndex(lines, says); i >= 0 {
+		last = i
+	}
+	return lines[last]
 }
+
+// isRule tells whether a line that is not empty has neither letters nor digits.
+func isRule(line string) bool {
+	return line != "" && !strings.ContainsFunc(line, func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r)
+	})
+}
+
+// advises matches what programs print after what is wrong: how they are called, where to read that,
+// or a hint of rdzv. It is made when it is needed.
+var advises = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^rdzv: hint: |^(\S+: )?usage:|^(\S+: )?use -|` +
+		`^(try|see|run|type|use)\b.*(--help|-h\b|\bfor (more|usage|help))|^for (more|usage|help)\b`)
+})
 
 // printable keeps the text after the last carriage return, as a terminal would, and removes control
 // characters, so that a report cannot control the terminal.
