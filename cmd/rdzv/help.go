@@ -10,6 +10,7 @@ import (
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/internal/hint"
 	"rdzv/internal/shell"
+	"rdzv/internal/spelling"
 	"rdzv/wrap"
 )
 
@@ -110,5 +111,5 @@ func nearestCommand(all commands, name string) string {
 			return command
 		}
 	}
-	return flags.Nearest(name, names)
+	return spelling.Nearest(name, names)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rdzv/internal/hint"
+	"rdzv/internal/spelling"
 )
 
 // Foreign are flags of other launchers, with what exec has instead. They are a function
@@ -32,7 +33,8 @@ func Foreign() map[string]string {
 		"x": export, "genv": export, "H": hosts, "host": hosts, "hosts": hosts, "f": hosts,
 		"hostfile": hosts, "machinefile": hosts,
 		"tag-output": "use --tag", "output-filename": "use --log-dir DIR",
-		"bind-to": "use --bind numa", "oversubscribe": none, "allow-run-as-root": none,
+		"bind-to":       mpirun + "; rdzv leaves the binding as it is, unless --bind numa is given",
+		"oversubscribe": none, "allow-run-as-root": none,
 		"map-by": mpirun, "rank-by": mpirun, "mca": mpirun, "report-bindings": mpirun,
 		"iface": "use --net NAME", "wdir": "use --chdir DIR",
 		// srun
@@ -116,24 +118,24 @@ func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
 			names = append(names, flag.Name)
 		}
 	})
-	if similar := similarFlags(name, names); len(similar) > 0 {
-		return hint.With(unknown, "did you mean --"+strings.Join(similar, " or --")+"?")
+	if near := similar(name, names); len(near) > 0 {
+		return hint.With(unknown, "did you mean --"+strings.Join(near, " or --")+"?")
 	}
 	return hint.With(unknown, "rdzv help "+f.Name())
 }
 
-// similarFlags are those that begin with a mistyped name, as torchrun completes it, if they are not
+// similar are the names that begin with a mistyped one, as torchrun completes it, if they are not
 // many; otherwise the most similar one.
-func similarFlags(name string, names []string) (similar []string) {
+func similar(name string, names []string) (found []string) {
 	for _, n := range names {
 		if len(name) > 1 && strings.HasPrefix(n, name) {
-			similar = append(similar, n)
+			found = append(found, n)
 		}
 	}
-	if len(similar) >= 1 && len(similar) <= 3 {
-		return similar
+	if len(found) >= 1 && len(found) <= 3 {
+		return found
 	}
-	if near := Nearest(name, names); near != "" {
+	if near := spelling.Nearest(name, names); near != "" {
 		return []string{near}
 	}
 	return nil

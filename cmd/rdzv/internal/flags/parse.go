@@ -98,7 +98,7 @@ func requirement(flag *pflag.Flag, err error) string {
 	case "duration":
 		return "must be a duration with its unit, such as 10s, 5m or 1h30m"
 	case "bool":
-		return "must be true or false"
+		return "must be true or false, or 1 or 0"
 	}
 	for errors.Unwrap(err) != nil {
 		err = errors.Unwrap(err)
@@ -135,9 +135,9 @@ func parseError(f *pflag.FlagSet, word string, err error) error {
 // and means nothing. It does not have the value, which may be a token.
 func UnknownVariables(env envmap.Env, known []string) (lines []string) {
 	const prefix = "RDZV_" // which would make all names similar
-	words := make([]string, len(known))
-	for i, name := range known {
-		words[i] = strings.TrimPrefix(name, prefix)
+	var words []string
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(known))) {
+		words = append(words, strings.TrimPrefix(name, prefix))
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		word, ours := strings.CutPrefix(name, prefix)
@@ -145,8 +145,8 @@ func UnknownVariables(env envmap.Env, known []string) (lines []string) {
 			continue
 		}
 		line := fmt.Sprintf("ignoring %s: rdzv has no such variable", name)
-		if near := Nearest(word, words); near != "" {
-			line += fmt.Sprintf(": did you mean %s?", prefix+near)
+		if near := similar(word, words); len(near) > 0 {
+			line += fmt.Sprintf(": did you mean %s?", prefix+strings.Join(near, " or "+prefix))
 		}
 		lines = append(lines, line)
 	}

@@ -13,6 +13,7 @@ import (
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/envmap"
 	"rdzv/internal/hint"
+	"rdzv/internal/spelling"
 	"rdzv/rdzv/agent"
 )
 
@@ -66,7 +67,7 @@ func CheckLauncher(name string) error {
 		"ompi": "openmpi", "open-mpi": "openmpi", "mpirun": "openmpi", "srun": "slurm",
 		"sbatch": "slurm", "mpiexec": "mpich", "impi": "intelmpi", "k8s": "kubernetes",
 		"trainer": "kubeflow", "pytorch": "torchrun",
-	}[strings.ToLower(name)], flags.Nearest(strings.ToLower(name), envmap.Choices()))
+	}[strings.ToLower(name)], spelling.Nearest(strings.ToLower(name), envmap.Choices()))
 	if near == "" {
 		return err
 	}

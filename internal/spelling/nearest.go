@@ -1,4 +1,5 @@
-package flags
+// Package spelling finds the word that a mistyped one was probably meant to be.
+package spelling
 
 // Nearest is the word most similar to a mistyped one; "" if each differs by three or more edits, or
 // by more than half of the letters unless the first one is the same: env for evn.
