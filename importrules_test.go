@@ -145,7 +145,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"golang.org/x/sys/unix", "rdzv/internal/cgroup", "rdzv/internal/hint", "rdzv/internal/peer",
-			"rdzv/internal/procfs",
+			"rdzv/internal/procfs", "rdzv/internal/shell",
 		},
 	},
 	{
@@ -356,7 +356,7 @@ var rules = []struct {
 		allowed: []string{
 			"github.com/hashicorp/go-multierror", "golang.org/x/sys/unix", "rdzv/internal/procfs",
 			"rdzv/internal/boottime", "rdzv/internal/descriptor", "rdzv/internal/openlimit",
-			"rdzv/internal/peer", "rdzv/wrap",
+			"rdzv/internal/peer", "rdzv/internal/shell", "rdzv/wrap",
 		},
 	},
 	{

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/internal/shell"
 )
 
 // defaultPath is the PATH that execvp(3) of glibc uses if the environment has none.
@@ -70,7 +72,7 @@ func Find(name string, env []string, dir string) (string, error) {
 // reason of the error. A directory that cannot be searched is skipped, such as another user's ~/bin
 // that su has left in PATH.
 func inPath(name, dirs, dir string) (string, error) {
-	failure := &FindError{name, "", fmt.Errorf("not found in PATH %q", dirs), 127}
+	failure := &FindError{name, "", fmt.Errorf("not found in PATH %s", shell.Path(dirs)), 127}
 	for entry := range strings.SplitSeq(dirs, ":") {
 		if entry == "" {
 			entry = "." // the working directory (execvp(3))
@@ -100,13 +102,24 @@ func check(name, file, dir string) *FindError {
 	case err != nil:
 		return &FindError{name, file, err, code}
 	}
-	if by := interpreter(file); by != "" {
-		if code, err := executable(from(dir, by)); err != nil {
-			return &FindError{name, file, fmt.Errorf("interpreter %q: %w", by, err), code}
-		}
+	line := firstLine(file)
+	words := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
+	if len(words) == 0 {
+		return nil
+	}
+	code, err := executable(from(dir, words[0]))
+	switch {
+	case strings.HasSuffix(line, "\r") && (err != nil || len(words) > 1):
+		return &FindError{name, file, ErrCarriageReturn, 127}
+	case err != nil:
+		return &FindError{name, file, fmt.Errorf("interpreter %q: %w", words[0], err), code}
 	}
 	return nil
 }
+
+// ErrCarriageReturn is why a script cannot be run that an editor on Windows has written: its
+// interpreter, or the argument of that, ends with a carriage return.
+var ErrCarriageReturn = errors.New(`its #! line ends with a carriage return (\r)`)
 
 // executable returns why file cannot be executed, and the exit code that a shell reports then.
 func executable(file string) (code int, err error) {
@@ -138,10 +151,9 @@ func from(dir, file string) string {
 	return path.Join(dir, file)
 }
 
-// interpreter is the program that a script names after "#!"; "" if file is not a script or cannot
-// be read (it may be executable without being readable). The kernel reads 256 bytes
-// (BINPRM_BUF_SIZE).
-func interpreter(file string) string {
+// firstLine is what a script names after "#!"; "" if file is not a script or cannot be read (it may
+// be executable without being readable). The kernel reads 256 bytes (BINPRM_BUF_SIZE).
+func firstLine(file string) string {
 	f, err := os.Open(file)
 	if err != nil {
 		return ""
@@ -150,10 +162,9 @@ func interpreter(file string) string {
 	head := make([]byte, 256)
 	n, _ := io.ReadFull(f, head) // most files are shorter
 	line, script := strings.CutPrefix(string(head[:n]), "#!")
-	line, _, _ = strings.Cut(line, "\n")
-	words := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
-	if !script || len(words) == 0 {
+	if !script {
 		return ""
 	}
-	return words[0]
+	line, _, _ = strings.Cut(line, "\n")
+	return line
 }

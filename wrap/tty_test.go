@@ -40,10 +40,10 @@ func openTerminal(t *testing.T) (terminal, *os.File) {
 	return terminal{t, master, l}, slave
 }
 
-// shell is a shell with job control: it runs a listener in a foreground process group, or with
+// jobShell is a shell with job control: it runs a listener in a foreground process group, or with
 // backEnv in the background. When the job stops, it prints that, takes the terminal back, waits for
 // SIGUSR1, and continues the job in the foreground.
-var shell = role("shell", func() {
+var jobShell = role("shell", func() {
 	signal.Ignore(syscall.SIGTTOU) // like all shells, to be able to use TIOCSPGRP
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGUSR1)
@@ -85,7 +85,7 @@ func startShell(t *testing.T, script string, env ...string) (terminal, *exec.Cmd
 	t.Helper()
 	term, slave := openTerminal(t)
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{roleEnv + "=" + shell, markerEnv + "=" + marker(t), argEnv + "=" + script}
+	cmd.Env = []string{roleEnv + "=" + jobShell, markerEnv + "=" + marker(t), argEnv + "=" + script}
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}

@@ -33,3 +33,16 @@ func quote(word string) string {
 	}
 	return word
 }
+
+// pathWidth is how much of a PATH a message shows.
+const pathWidth = 50
+
+// Path is a PATH for a message: quoted, and its first directories if it is long, which those of an
+// environment are.
+func Path(dirs string) string {
+	if len(dirs) > pathWidth {
+		end := strings.LastIndex(dirs[:pathWidth], ":")
+		dirs = dirs[:max(end, 0)] + ":..."
+	}
+	return strconv.Quote(dirs)
+}

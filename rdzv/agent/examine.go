@@ -74,6 +74,7 @@ func (l *Local) wanted() setup.Wanted {
 	return setup.Wanted{
 		Argv: c.Program, Environ: c.Environ, Env: l.env, Root: c.Root, Dir: c.Dir, LogDir: c.LogDir,
 		ExportFile: c.ExportFile, Set: c.Set, HeadStart: c.HeadStart, Checks: c.Check != nil,
+		OneHost: isOnly(l) || l.layout().OnOneHost(),
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"rdzv/internal/shell"
 )
 
 // Script is the file of a program's own code. The zero value is none, or one of which nothing is
@@ -65,7 +67,7 @@ func (c *command) missing(f files) *StartError {
 	case strings.Contains(name, "/"):
 		return &StartError{Text: fmt.Sprintf("%q%s is missing", name, by), Missing: true}
 	case hasPath:
-		text := fmt.Sprintf("%q%s is not in PATH %q", name, by, PATH)
+		text := fmt.Sprintf("%q%s is not in PATH %s", name, by, shell.Path(PATH))
 		return &StartError{Text: text, Missing: true, Setting: "PATH"}
 	}
 	return nil

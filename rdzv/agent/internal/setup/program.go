@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"rdzv/internal/hint"
+	"rdzv/internal/shell"
+	"rdzv/internal/spelling"
 	"rdzv/rdzv/agent/internal/advice"
 	"rdzv/rdzv/agent/internal/program"
 	"rdzv/wrap"
@@ -21,7 +24,7 @@ func (s *Setup) findProgram() (err error) {
 		return nil
 	}
 	if s.Path, err = wrap.Find(s.Argv[0], s.Environ, s.WorkerDir()); err != nil {
-		if s.Dir != "" {
+		if s.Dir != "" && !errors.Is(err, wrap.ErrCarriageReturn) {
 			return hint.With(err, fmt.Sprintf("the workers' directory is %q (Config.Dir)", s.Dir))
 		}
 		return hint.With(err,
@@ -37,11 +40,44 @@ func (s *Setup) findProgram() (err error) {
 	}) {
 		return nil
 	}
-	if start.Script != "" && !filepath.IsAbs(start.Script) {
-		return hint.With(start,
-			"copy it there, change to the directory that has it, or give its full path")
+	if start.Script != "" {
+		return hint.With(start, s.missingScript(start.Script))
 	}
 	return start
+}
+
+// missingScript is what to do about a script that does not exist; "" if nothing is known.
+func (s *Setup) missingScript(name string) string {
+	relative := !filepath.IsAbs(name)
+	switch near := s.similarTo(name); {
+	case near != "":
+		return fmt.Sprintf("did you mean %s?", shell.Line(near))
+	case relative && s.OneHost:
+		return "change to the directory that has it, or give its full path"
+	case relative:
+		return "copy it there, change to the directory that has it, or give its full path"
+	}
+	return ""
+}
+
+// similarTo is the file beside a missing script whose name is most similar; "" if there is none.
+func (s *Setup) similarTo(script string) string {
+	in, name := filepath.Split(script)
+	dir := in
+	if !filepath.IsAbs(in) {
+		dir = filepath.Join(s.dir, in)
+	}
+	entries, _ := fs.ReadDir(s.Root, cmp.Or(strings.Trim(filepath.Clean(dir), "/"), "."))
+	var names []string
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == filepath.Ext(name) {
+			names = append(names, e.Name())
+		}
+	}
+	if near := spelling.Nearest(name, names); near != "" {
+		return in + near
+	}
+	return ""
 }
 
 // pathHint returns a suggestion if no program of this name was found in PATH, or "" if it is a path

@@ -30,6 +30,7 @@ type Wanted struct {
 	Set                     []string      // NAME=TEMPLATE of variables of the workers
 	HeadStart               time.Duration // of rank 0
 	Checks                  bool          // nodes are checked: this agent must not hang
+	OneHost                 bool          // the job has no other node
 }
 
 // Setup is the result of Wanted.Inspect. Path and HeadStart are set by Check.
