@@ -13,7 +13,7 @@ import (
 // twoJobs is a task of Hydra that runs two jobs. Between them it reads from the FIFO of its rank. If
 // the tasks shared one agent, it would need nothing of Hydra, and leave no keeper.
 const twoJobs = `
-export RDZV_NODE_AGENT=off
+export RDZV_LAUNCHER=hydra
 "$1" exec -- "$2" worker record "$3" || exit
 read -r go < "$5/fifo$PMI_RANK" || exit
 "$1" exec -- "$2" worker record "$4"`

@@ -34,6 +34,12 @@ var launchers = []launcher{
 func onePerNode(int) int   { return 1 }
 func onePerRank(n int) int { return n }
 
+// choice is the value of --launcher that selects a launcher, "" for direct. Each task then has an agent
+// of its own.
+func choice(launcher string) string {
+	return map[string]string{"openmpi": "openmpi", "hydra": "hydra", "srun": "slurm"}[launcher]
+}
+
 // forEachLauncher runs the same test under every launcher.
 func forEachLauncher(t *testing.T, test func(t *testing.T, l launcher)) {
 	for _, l := range launchers {

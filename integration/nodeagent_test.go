@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// The tasks of a node share an agent, under each launcher; with RDZV_NODE_AGENT=off each has one.
+// The tasks of a node share an agent, under each launcher; if that is named, each has one.
 func TestNodeAgent(t *testing.T) {
 	t.Parallel()
 	for _, l := range launchers[1:] {
 		t.Run(l.name, func(t *testing.T) {
 			p := l.place(t)
-			for setting, agents := range map[string]int{"": 1, "off": 4} {
+			for setting, agents := range map[string]int{"": 1, choice(l.name): 4} {
 				dir := p.dir("job" + setting)
-				env := []string{"RDZV_NODE_AGENT=" + setting}
+				env := []string{"RDZV_LAUNCHER=" + setting}
 				job := p.startWith(env, l.command(p, 4, []string{"-v"}, worker("record", dir))...)
 				job.checkCode(0)
 				checkEnvironments(t, records(t, dir, 4))
 				if n := len(job.linesWith("rdzv: started by ")); n != agents {
-					t.Errorf("RDZV_NODE_AGENT=%s: %d agents, want %d", setting, n, agents)
+					t.Errorf("RDZV_LAUNCHER=%s: %d agents, want %d", setting, n, agents)
 				}
 			}
 		})

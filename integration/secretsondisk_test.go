@@ -46,7 +46,7 @@ func TestNoSecretOnDisk(t *testing.T) {
 			var commands []*process
 			for _, line := range c.lines(p, append(script, joinSoon...)) {
 				// A job of one agent has no key.
-				commands = append(commands, p.startWith([]string{"RDZV_NODE_AGENT=off"}, line...))
+				commands = append(commands, p.startWith([]string{"RDZV_LAUNCHER=" + choice(c.name)}, line...))
 			}
 			records(t, one, 2)
 			secrets := p.secrets(c.name, records(t, two, 2))

@@ -22,7 +22,7 @@ func (a *app) advise(program []string, o *options.Options) {
 	if line := o.Torchrun.IgnoredLine(); line != "" {
 		a.console.Info("%s", line)
 	}
-	for _, line := range flags.UnknownVariables(a.env, a.commands.variables()) {
+	for _, line := range flags.UnknownVariables(a.env, a.commands.variables(), a.commands.withoutVariable()) {
 		a.console.Info("%s", line)
 	}
 	if o.PasswordGiven(a.env) {

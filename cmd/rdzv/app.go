@@ -133,7 +133,7 @@ func (all commands) listed() (list []flags.Command) {
 func (all commands) variables() []string {
 	known := []string{
 		"RDZV_TOKEN", "RDZV_JOIN", "RDZV_TERMINATION_LOG", "RDZV_PYTHON", "RDZV_NO_CAPTURE",
-		"RDZV_EXPORT_FILE", "RDZV_NODE_AGENT",
+		"RDZV_EXPORT_FILE",
 	}
 	for _, c := range all {
 		for _, g := range c.Groups {
@@ -145,6 +145,36 @@ func (all commands) variables() []string {
 		}
 	}
 	return slices.Concat(known, workerVariables)
+}
+
+// withoutVariable are names that variables of flags would have which have none, with the flag to use.
+func (all commands) withoutVariable() map[string]string {
+	known := all.variables()
+	instead := map[string]string{"RDZV_NODE_AGENT": "rdzv exec --launcher NAME"}
+	for _, c := range all {
+		for _, g := range c.Groups {
+			for _, r := range g.Rows {
+				name := flags.Variable(r.Name())
+				if g.NoEnv && !slices.Contains(known, name) && instead[name] == "" {
+					instead[name] = strings.TrimSpace(
+						fmt.Sprintf("rdzv %s --%s %s", c.Name, r.Name(), r.Argument()))
+				}
+			}
+		}
+	}
+	return instead
+}
+
+// warnOfVariables says that variables are ignored that are named as flags of this command.
+func (a *app) warnOfVariables(c command) {
+	instead := commands{c}.withoutVariable()
+	for _, r := range c.Rows() {
+		name := flags.Variable(r.Name())
+		if a.env[name] != "" && instead[name] != "" &&
+			!slices.Contains(a.commands.variables(), name) {
+			a.console.Info("ignoring %s: use %s", name, instead[name])
+		}
+	}
 }
 
 // workerVariables are those beginning with RDZV_ that exec and env set for workers.

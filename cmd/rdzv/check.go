@@ -61,7 +61,7 @@ func (f *checkFlags) groups() []flags.Group {
 		rows = append(rows, g.Rows...)
 	}
 	return []flags.Group{
-		{Rows: []flags.Row{
+		{NoEnv: true, Rows: []flags.Row{
 			flags.Flag("--json", "print the report as one JSON object", &f.json),
 			flags.Flag("--deep", "also import torch on each node, for at most --health-timeout", &f.deep),
 		}},

@@ -35,7 +35,7 @@ func allCommands() commands {
 	}
 	for i := range all {
 		switch c := &all[i].Command; c.Name {
-		case "exec", "check":
+		case "exec", "check", "env":
 			c.Program = true
 		case "install":
 			c.Directory = true

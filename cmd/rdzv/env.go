@@ -11,7 +11,7 @@ import (
 	"rdzv/rdzv/agent"
 )
 
-const envHelp = `Usage: rdzv env [flags]
+const envHelp = `Usage: rdzv env [flags] [[--] PROGRAM [ARG]...]
 
     mpirun -np 2 rdzv env --explain
     eval "$(rdzv env)"
@@ -19,7 +19,7 @@ const envHelp = `Usage: rdzv env [flags]
 Print the variables that exec would set here for its first worker. It does not
 contact other agents: variables that depend on the other agents are left out,
 such as MASTER_ADDR and MASTER_PORT, and those that the launcher does not give.
-USE_LIBUV is right for a program that the python3 of PATH runs.
+Without PROGRAM, USE_LIBUV is right for one that the python3 of PATH runs.
 
 {flags}
 
@@ -40,16 +40,20 @@ func newEnvFlags() *envFlags { return &envFlags{options: options.New(), format: 
 
 // groups are the flags as the help shows them.
 func (f *envFlags) groups() []flags.Group {
+	var rows []flags.Row
+	for _, g := range f.options.Groups() {
+		rows = append(rows, g.Rows...)
+	}
 	return []flags.Group{
-		{Rows: []flags.Row{
+		{NoEnv: true, Rows: []flags.Row{
 			flags.Flag("--explain", "print the detected launcher, the variables that identified it, the "+
 				"source of each value, and which of your variables are kept, replaced or ignored",
 				&f.explain),
 			flags.Flag("--format sh|json", "for a POSIX shell, or one JSON object (sh)", &f.format),
 		}},
 		{
-			Title: "The flags of exec that affect values work here too", Brief: true,
-			Rows: f.options.OfEnvironment(),
+			Title: "The flags of exec work here too; those that affect no value have no effect",
+			Brief: true, Rows: rows,
 		},
 	}
 }
@@ -57,11 +61,13 @@ func (f *envFlags) groups() []flags.Group {
 // printEnv prints the environment that exec would set, or explains it.
 func (a *app) printEnv(args []string) int {
 	o := newEnvFlags()
-	rest, err := flags.Parse(o.options.Flags("env", o.groups()), args, a.env)
+	words, err := flags.Parse(o.options.Flags("env", o.groups()), args, a.env)
+	var program []string
+	if err == nil {
+		program, err = a.program("env", words, o.options)
+	}
 	switch {
 	case err != nil:
-	case len(rest) > 0:
-		err = fmt.Errorf("cannot run env: unexpected argument %q", rest[0])
 	case o.format != "sh" && o.format != "json":
 		err = fmt.Errorf("cannot run env: --format %q: must be sh or json", o.format)
 	default:
@@ -70,7 +76,9 @@ func (a *app) printEnv(args []string) int {
 	if err != nil {
 		return a.usage(err, "env")
 	}
-	local, err := agent.Plan(o.options.Config(a.process()))
+	config := o.options.Config(a.process())
+	config.Program, config.LogDir = program, "" // Plan would make that directory
+	local, err := agent.Plan(config)
 	if o.explain {
 		rows, err := explain.Rows(a.env, local, err)
 		switch {

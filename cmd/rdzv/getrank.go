@@ -69,9 +69,9 @@ func getRankGroups() []flags.Group {
 			flags.Flag("--size", "the number of ranks", new(bool)),
 			flags.Flag("--local-size", "the number of ranks on this node", new(bool)),
 			flags.Flag("--nodes", "the number of nodes", new(bool)),
+			flags.Flag("--default N", "print N if it is unknown", new(int)),
 		}},
 		{Rows: []flags.Row{
-			flags.Flag("--default N", "print N if it is unknown", new(int)),
 			flags.Flag("--launcher NAME", "use this launcher (detected)", new(string)),
 		}},
 	}

@@ -68,6 +68,7 @@ func (a *app) run(args []string) int {
 	case asked != "":
 		return a.print(c.Help())
 	}
+	a.warnOfVariables(c)
 	return c.run(a, args[1:])
 }
 

@@ -54,7 +54,7 @@ func newStoreFlags() *storeFlags { return &storeFlags{options: options.New()} }
 func (f *storeFlags) groups() []flags.Group {
 	listen := flags.Flag("--listen ADDR", "HOST, :PORT or HOST:PORT (all addresses of this host, and "+
 		"the first free port of those where agents search)", &f.listen)
-	return []flags.Group{{Rows: append([]flags.Row{listen}, f.options.OfListener()...)}}
+	return []flags.Group{{NoEnv: true, Rows: []flags.Row{listen}}, {Rows: f.options.OfListener()}}
 }
 
 // store runs a store for many jobs until a signal.

@@ -234,6 +234,7 @@ type Preview struct {
 // Preview makes the environment of the first worker as far as it is known.
 func (l *Local) Preview() (p Preview, err error) {
 	p.Identity, p.Open = l.identities().Preview()
+	p.Identity.Restarts = l.Config.Restarts.Max
 	p.Binding = l.numa.Bind(&p.Identity, l.Config.Device, 0, l.Workers)
 	environ, _ := envmap.Override(l.Config.Environ, l.exports.Variables)
 	p.Env = envmap.ParseEnv(environ)

@@ -132,8 +132,11 @@ func parseError(f *pflag.FlagSet, word string, err error) error {
 }
 
 // UnknownVariables is a line about each variable that begins with RDZV_, is not one of those known,
-// and means nothing. It does not have the value, which may be a token.
-func UnknownVariables(env envmap.Env, known []string) (lines []string) {
+// and means nothing. It does not have the value, which may be a token. instead has what to use in
+// place of some of them.
+func UnknownVariables(
+	env envmap.Env, known []string, instead map[string]string,
+) (lines []string) {
 	const prefix = "RDZV_" // which would make all names similar
 	var words []string
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(known))) {
@@ -145,7 +148,9 @@ func UnknownVariables(env envmap.Env, known []string) (lines []string) {
 			continue
 		}
 		line := fmt.Sprintf("ignoring %s: rdzv has no such variable", name)
-		if near := similar(word, words); len(near) > 0 {
+		if instead[name] != "" {
+			line = fmt.Sprintf("ignoring %s: use %s", name, instead[name])
+		} else if near := similar(word, words); len(near) > 0 {
 			line += fmt.Sprintf(": did you mean %s?", prefix+strings.Join(near, " or "+prefix))
 		}
 		lines = append(lines, line)

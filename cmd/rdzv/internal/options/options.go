@@ -87,11 +87,6 @@ func (o *Options) Groups() []flags.Group {
 		})
 }
 
-// OfEnvironment are the flags that affect the environment of workers.
-func (o *Options) OfEnvironment() []flags.Row {
-	return append(slices.Concat(o.place.rows(), o.environment.rows()), o.limits.headStartRow())
-}
-
 // OfListener are the flags about a store that listens.
 func (o *Options) OfListener() []flags.Row { return o.store.listening() }
 

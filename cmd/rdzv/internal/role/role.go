@@ -1,7 +1,7 @@
 // Package role decides, before the rest of the program is initialised, whether "rdzv exec" is an
 // agent: one task of each node is, the others only run their workers, as that agent orders (package
 // wrap/runner). A task that no launcher has placed, or that is alone on its node, is an agent of
-// its own, as are all with RDZV_NODE_AGENT=off.
+// its own, as are all with --launcher NAME.
 //
 // The initialisation of what an agent needs, above all of etcd's packages, takes about 10 ms of CPU
 // time and some MB of memory, which the other tasks save: the init function of this package runs
@@ -92,7 +92,7 @@ func address(
 	args, environ []string, proc fs.FS, pid int,
 ) (string, envmap.Placement) {
 	env := envmap.ParseEnv(environ)
-	if env["RDZV_NODE_AGENT"] == "off" || env["RDZV_LAUNCHER"] != "" || choosesLauncher(args) {
+	if env["RDZV_LAUNCHER"] != "" || choosesLauncher(args) {
 		return "", envmap.Placement{}
 	}
 	place, err := early.Detect(env, "")

@@ -75,7 +75,6 @@ func TestAddress(t *testing.T) {
 		"no mpirun":              {args, ofMpirun(1, 4), 81, none},
 		"no launcher":            {args, nil, 71, none},
 		"one task on the node":   {args, ofMpirun(1, 1), 71, none},
-		"off":                    {args, ofMpirun(1, 4, "RDZV_NODE_AGENT=off"), 71, none},
 		"a launcher is named":    {slices.Concat([]string{"--launcher=none"}, args), ofMpirun(1, 4), 71, none},
 		"a launcher in RDZV_":    {args, ofMpirun(1, 4, "RDZV_LAUNCHER=none"), 71, none},
 		"help":                   {[]string{"--help"}, ofMpirun(1, 4), 71, none},
