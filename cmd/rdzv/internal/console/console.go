@@ -23,6 +23,8 @@ import (
 //   - lower case, no period; values are quoted; a duration names its flag;
 //   - an error is one line that names the value, and a hint if there is something to try;
 //   - success is silent;
+//   - on a terminal a line is divided between words where it ends, and the rest is indented; not if
+//     it has a command or what a worker has written, which remain as they are;
 //   - text from outside is made visible: it cannot control the terminal;
 //   - a text is written with one call, so that lines of several agents on one terminal are not
 //     interleaved;
@@ -81,12 +83,12 @@ func (c *Console) Rewrites() bool { return c.screen.rewrites }
 
 // Error writes what failed.
 func (c *Console) Error(format string, args ...any) {
-	c.write(c.screen.coloured(Red, "rdzv:")+" ", fmt.Sprintf(format, args...))
+	c.write("rdzv: ", Red, "rdzv:", fmt.Sprintf(format, args...))
 }
 
 // Warn writes something that the user should know, even with -q.
 func (c *Console) Warn(format string, args ...any) {
-	c.write("rdzv: ", fmt.Sprintf(format, args...))
+	c.write("rdzv: ", "", "", fmt.Sprintf(format, args...))
 }
 
 // Info writes something that -q omits.
@@ -106,7 +108,7 @@ func (c *Console) Verbose(format string, args ...any) {
 // Hint writes a suggestion, with flags in place of fields; an empty one is not written.
 func (c *Console) Hint(text string) {
 	if text != "" {
-		c.write("rdzv: "+c.screen.coloured(Magenta, "hint:")+" ", flagname.In(text))
+		c.write("rdzv: hint: ", Magenta, "hint:", flagname.In(text))
 	}
 }
 
@@ -167,13 +169,26 @@ func (c *Console) EndStatus() {
 	c.status, c.eraser = "", ""
 }
 
-func (c *Console) write(prefix, text string) {
+// write writes each line of a text after a prefix, of which a label may have a colour.
+func (c *Console) write(prefix, colour, label, text string) {
+	shown := prefix
+	if label != "" {
+		shown = strings.Replace(prefix, label, c.screen.coloured(colour, label), 1)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var b strings.Builder
 	b.WriteString(c.newLine())
 	for line := range strings.Lines(text) {
-		b.WriteString(prefix + visible.Line(strings.TrimRight(line, "\n")) + "\n")
+		text := visible.Line(strings.TrimRight(line, "\n"))
+		for i, part := range c.screen.fold(text, len(prefix)) {
+			if i > 0 {
+				part = "rdzv:   " + part
+			} else {
+				part = shown + part
+			}
+			b.WriteString(part + "\n")
+		}
 	}
 	io.WriteString(c.out, b.String()) // there is nowhere to report a failure
 	if c.line != nil {

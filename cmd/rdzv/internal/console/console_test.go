@@ -118,3 +118,28 @@ func TestConsoleShowsControlCharacters(t *testing.T) {
 		t.Errorf("wrote %q, want %q", out.String(), want)
 	}
 }
+
+// On a terminal a line is divided between words, so that the terminal does not divide a word. What
+// can be copied is not.
+func TestLinesOfTerminal(t *testing.T) {
+	narrow := Screen{terminal: true, colour: true, size: func() (int, int) { return 24, 30 }}
+	for text, want := range map[string]string{
+		"short": "rdzv: short\n",
+		"cannot start: script \"é.py\" is missing": "rdzv: cannot start: script\nrdzv:   \"é.py\" is missing\n",
+		"one " + strings.Repeat("x", 40) + " two": "rdzv: one\nrdzv:   " + strings.Repeat("x", 40) +
+			"\nrdzv:   two\n",
+		"did you mean rdzv exec -- python3 train.py?": "rdzv: did you mean rdzv exec -- python3 train.py?\n",
+		"  message  ValueError: no such file in data": "rdzv:   message  ValueError: no such file in data\n",
+	} {
+		var out strings.Builder
+		(&Console{out: &out, screen: narrow}).Warn("%s", text)
+		if out.String() != want {
+			t.Errorf("%q: %q, want %q", text, out.String(), want)
+		}
+	}
+	var out strings.Builder
+	(&Console{out: &out, screen: narrow}).Hint("change to the directory")
+	if want := "rdzv: \x1b[35mhint:\x1b[m change to the\nrdzv:   directory\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}

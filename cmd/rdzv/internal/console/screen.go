@@ -3,6 +3,7 @@ package console
 import (
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -71,6 +72,27 @@ func (s Screen) fit(line string) string {
 	}
 	runes = runes[:len(runes)-len(end)]
 	return string(runes[:max(0, width-2-len(end))]) + "…" + string(end)
+}
+
+// fold divides a text between words into lines of this screen. The first line begins after some
+// columns, the others after as many as "rdzv:   " has. Lines of a report are indented; they and
+// commands are not divided: they can be copied.
+func (s Screen) fold(text string, after int) (lines []string) {
+	width := s.width()
+	if width == 0 || after+utf8.RuneCountInString(text) <= width || strings.HasPrefix(text, "  ") ||
+		strings.Contains(text, "rdzv exec ") {
+		return []string{text}
+	}
+	line := ""
+	for word := range strings.SplitSeq(text, " ") {
+		if line != "" && after+utf8.RuneCountInString(line+" "+word) > width {
+			lines, line, after = append(lines, line), "", len("rdzv:   ")
+		} else if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
 }
 
 // Colours, as parameters of the escape sequence that selects them.
