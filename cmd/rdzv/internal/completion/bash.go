@@ -3,6 +3,7 @@ package completion
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"rdzv/cmd/rdzv/internal/flags"
@@ -11,19 +12,18 @@ import (
 // bashProgram is the completion except the words. Readline splits --device=mask at "=".
 const bashProgram = `# bash completion for rdzv
 _rdzv() {
-	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words= i
-	for ((i = 2; i < COMP_CWORD; i++)); do
-		if [[ ${COMP_WORDS[i]} == -- ]]; then
-			if declare -F _comp_command_offset >/dev/null; then # bash-completion 2.12
-				_comp_command_offset $((i + 1))
-			elif declare -F _command_offset >/dev/null; then
-				_command_offset $((i + 1))
-			else
-				COMPREPLY=($(compgen -A command -A file -- "$current"))
-			fi
-			return
+	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words= program=
+	_rdzv_program
+	if [[ $program ]]; then
+		if declare -F _comp_command_offset >/dev/null; then # bash-completion 2.12
+			_comp_command_offset $program
+		elif declare -F _command_offset >/dev/null; then
+			_command_offset $program
+		else
+			COMPREPLY=($(compgen -A command -A file -- "$current"))
 		fi
-	done
+		return
+	fi
 	if [[ $current == = ]]; then
 		current=
 	elif [[ $previous == = ]]; then
@@ -42,6 +42,28 @@ _rdzv() {
 	COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 complete -F _rdzv rdzv
+
+# Sets program to the index of the first word of the program: after --, or the first word that is
+# neither a flag nor the value of one.
+_rdzv_program() {
+	local i
+	[[ " {programs} " == *" ${COMP_WORDS[1]} "* ]] || return
+	for ((i = 2; i <= COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--)
+			((i == COMP_CWORD)) || program=$((i + 1))
+			return
+			;;
+		-* | = | '') ;;
+		*)
+			if [[ " = {valued} " != *" ${COMP_WORDS[i - 1]} "* ]]; then
+				program=$i
+				return
+			fi
+			;;
+		esac
+	done
+}
 
 # A launcher before rdzv. What is before rdzv is completed as without this function: by that of the
 # launcher, which is called _srun for srun, if there is one.
@@ -101,11 +123,30 @@ func Bash(commands []flags.Command) string {
 			fmt.Fprintf(&words, "\t\t\t%s) %s ;;\n", c.Name, bashDirectories)
 		}
 	}
+	programs, valued := bashPrograms(commands)
 	return strings.NewReplacer(
-		"{launchers}", bashLaunchers,
+		"{programs}", programs, "{valued}", valued, "{launchers}", bashLaunchers,
 		"{commands}", strings.Join(flags.Names(commands), " "),
 		"{values}", values.String(), "{words}", words.String(),
 	).Replace(bashProgram)
+}
+
+// bashPrograms are the commands that a program follows, and their flags that a value follows.
+func bashPrograms(commands []flags.Command) (programs, valued string) {
+	var names, words []string
+	for _, c := range commands {
+		if !c.Program {
+			continue
+		}
+		names = append(names, c.Name)
+		for _, r := range c.Rows() {
+			if r.Argument() != "" && !strings.Contains(r.Usage, "[=") {
+				words = append(words, "--"+r.Name())
+			}
+		}
+	}
+	slices.Sort(words)
+	return strings.Join(names, " "), strings.Join(slices.Compact(words), " ")
 }
 
 const (
