@@ -9,12 +9,7 @@ import (
 // advise prints what the user should know about the command line and the variables: on rank 0's
 // node, because the other agents would print the same.
 func (a *app) advise(program []string, o *options.Options) {
-	if line := advice.WithoutTorchrun(program); line != "" {
-		a.console.Info("hint: rdzv starts the workers, no other launcher is needed: %s", line)
-	}
-	if line := advice.OuterLauncher(program); line != "" {
-		a.console.Info("hint: %s", line)
-	}
+	a.adviseLauncher(program)
 	if warning, instead := advice.Container(program); warning != "" {
 		a.console.Warn("%s", warning)
 		a.console.Hint("start rdzv inside the container: " + instead)
@@ -31,5 +26,16 @@ func (a *app) advise(program []string, o *options.Options) {
 	}
 	for _, flag := range o.Unused() {
 		a.console.Info("ignoring %s: --store has no URL of an etcd cluster", flag)
+	}
+}
+
+// adviseLauncher says that a program is a launcher itself. If it fails, this is repeated below its
+// output.
+func (a *app) adviseLauncher(program []string) {
+	if line := advice.WithoutTorchrun(program); line != "" {
+		a.console.Info("hint: rdzv starts the workers, no other launcher is needed: %s", line)
+	}
+	if line := advice.OuterLauncher(program); line != "" {
+		a.console.Info("hint: %s", line)
 	}
 }

@@ -59,6 +59,9 @@ func (a *app) exec(args []string) int {
 	} else {
 		e.end.With(result, code)
 		e.report.Ended(result)
+		if code != 0 && local.FirstOfJob() {
+			a.adviseLauncher(e.program)
+		}
 	}
 	e.events.Close()
 	e.exit(code, exitorder.FirstOf(result, e.host, local.Workers), local.Placement)

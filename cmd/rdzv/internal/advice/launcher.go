@@ -41,7 +41,11 @@ var workersFlags = []string{"--nproc-per-node", "--num-processes", "--num-gpus"}
 // or does the same; ok is false for another program.
 func torchrunArgs(program []string) (args []string, ok bool) {
 	modules := []string{"torch.distributed.run", "torch.distributed.launch"}
-	switch name := filepath.Base(program[0]); {
+	name := filepath.Base(program[0])
+	if strings.HasPrefix(name, "python") && len(program) > 1 && program[1] == "-u" { // by exec -m
+		program = program[1:]
+	}
+	switch {
 	case name == "torchrun", name == "deepspeed":
 		return program[1:], true
 	case name == "accelerate" && len(program) > 1 && program[1] == "launch":

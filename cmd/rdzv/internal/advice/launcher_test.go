@@ -16,7 +16,8 @@ func TestWithoutTorchrun(t *testing.T) {
 			"--nproc-per-node 4 -- python3 train.py --nproc_per_node=8",
 		"python3 -m torch.distributed.run --nproc-per-node gpu train.py": "rdzv exec " +
 			"--nproc-per-node gpu -- python3 train.py",
-		"python -m torch.distributed.launch a.py": "rdzv exec -- python3 a.py",
+		"python -m torch.distributed.launch a.py":  "rdzv exec -- python3 a.py",
+		"python3 -u -m torch.distributed.run a.py": "rdzv exec -- python3 a.py",
 	} {
 		if got := WithoutTorchrun(strings.Fields(program)); got != want {
 			t.Errorf("%s: %q, want %q", program, got, want)

@@ -29,6 +29,8 @@ func Fish(commands []flags.Command) string {
 			fmt.Fprintf(&b, "%s%s -d '%s'\n", within, fishFlag(r), fishQuoted(r.Text))
 		}
 		switch {
+		case c.Program: // which may begin without --
+			fmt.Fprintf(&b, "%s -F -a '(__fish_complete_command)'\n", within)
 		case c.Directory:
 			fmt.Fprintf(&b, "%s -a '(__fish_complete_directories)'\n", within)
 		case c.Operands != nil:
