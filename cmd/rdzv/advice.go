@@ -17,7 +17,8 @@ func (a *app) advise(program []string, o *options.Options) {
 	if line := o.Torchrun.IgnoredLine(); line != "" {
 		a.console.Info("%s", line)
 	}
-	for _, line := range flags.UnknownVariables(a.env, a.commands.variables(), a.commands.withoutVariable()) {
+	known, instead := a.commands.variables(), a.commands.withoutVariable()
+	for _, line := range flags.UnknownVariables(a.env, known, instead) {
 		a.console.Info("%s", line)
 	}
 	if o.PasswordGiven(a.env) {

@@ -147,7 +147,8 @@ func (all commands) variables() []string {
 	return slices.Concat(known, workerVariables)
 }
 
-// withoutVariable are names that variables of flags would have which have none, with the flag to use.
+// withoutVariable are names that variables of flags would have which have none, with the flag to
+// use.
 func (all commands) withoutVariable() map[string]string {
 	known := all.variables()
 	instead := map[string]string{"RDZV_NODE_AGENT": "rdzv exec --launcher NAME"}

@@ -1,8 +1,9 @@
 package main
 
 // programGrammar says where the program begins, for the helps of exec.
-const programGrammar = `PROGRAM begins with the first word that is not a flag; what follows is for it. A
-FILE.py is run by "python3 -u", unless it is the path of an executable file with
+const programGrammar = "" +
+	"PROGRAM begins with the first word that is not a flag; what follows is for it. A\n" +
+	`FILE.py is run by "python3 -u", unless it is the path of an executable file with
 a #! line. -m MODULE runs a Python module. "--" before PROGRAM is optional.
 `
 

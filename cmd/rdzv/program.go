@@ -15,11 +15,13 @@ import (
 	"rdzv/internal/hint"
 )
 
-// program is the program that the words after the flags of a command mean, with its arguments; nil if
-// there are none. As under torchrun, a word that ends in .py is run by python, but not if it is a
-// file that runs itself. Whether there is such a file is found later, with the problems of all nodes.
+// program is the program that the words after the flags of a command mean, with its arguments; nil
+// if there are none. As under torchrun, a word that ends in .py is run by python, but not if it is
+// a file that runs itself. Whether there is such a file is found later, with the problems of all
+// nodes.
 func (a *app) program(command string, words []string, o *options.Options) ([]string, error) {
-	python := []string{cmp.Or(a.env["RDZV_PYTHON"], "python3"), "-u"} // unbuffered; python -m rdzv sets it
+	// That of "python -m rdzv", if this is one; unbuffered, as under torchrun.
+	python := []string{cmp.Or(a.env["RDZV_PYTHON"], "python3"), "-u"}
 	torchrun := o.Torchrun
 	switch {
 	case len(words) == 0:

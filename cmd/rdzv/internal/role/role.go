@@ -112,8 +112,8 @@ func address(
 	}), place
 }
 
-// choosesLauncher tells whether flags before "--" name a launcher, or ask for help. Without "--" they
-// may be those of the program: then each task has an agent of its own, which is right too.
+// choosesLauncher tells whether flags before "--" name a launcher, or ask for help. Without "--"
+// they may be those of the program: then each task has an agent of its own, which is right too.
 func choosesLauncher(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]

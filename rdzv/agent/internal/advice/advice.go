@@ -25,7 +25,7 @@ func OnProgram(err error, program, environ []string) string {
 	found, _ := errors.AsType[*wrap.FindError](err)
 	switch {
 	case errors.Is(err, wrap.ErrCarriageReturn):
-		return `remove those of the file: sed -i 's/\r$//' ` + shell.Line(found.Path)
+		return `remove all with dos2unix, or sed -i 's/\r$//' ` + shell.Line(found.Path)
 	case errors.Is(err, syscall.E2BIG):
 		return "unset variables that the program does not need, or raise ulimit -s: " +
 			"the kernel limits arguments and environment to a quarter of it, and to 6 MB"

@@ -45,8 +45,8 @@ func lastLines(stderr []byte) (lines []string, message string, guessed bool) {
 	return lines, message, guessed
 }
 
-// lastText is the last line that says what is wrong, or else the last one that is not empty. The text
-// of a launcher that ends with a line of dashes begins after another one: then it is its first
+// lastText is the last line that says what is wrong, or else the last one that is not empty. The
+// text of a launcher that ends with a line of dashes begins after another one: then it is its first
 // sentence.
 func lastText(stderr []byte) string {
 	text := strings.ToValidUTF8(string(stderr), "\uFFFD")
