@@ -32,7 +32,7 @@ func testRequeuedBatch(t *testing.T) {
 		trap save USR1
 		touch "$0/started$RANK"
 		while :; do sleep 1000 & wait; done`
-	line := rdzvExec([]string{"--share-signals", "USR1"}, []string{"sh", "-c", program, dir})
+	line := rdzvExec(nil, []string{"sh", "-c", program, dir})
 	options := []string{"-N2", "-n4", "--ntasks-per-node=2", "--signal=B:USR1@120", "--requeue",
 		"--open-mode=append"}
 	batch := p.batch(options, append([]string{"sh", "-c", script, dir}, line...)...)

@@ -3,7 +3,6 @@ package integration
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,55 +114,6 @@ func TestSignalsArriveOnce(t *testing.T) {
 	runConcurrently(t, selected(all))
 }
 
-// A signal that one agent gets, or that the launcher sends to all of them, is received once by all
-// workers of the job. The second signal takes the same way, so that the first one has arrived
-// everywhere: mpiexec.hydra does not forward it, but an agent shares it.
-func TestSharedSignals(t *testing.T) {
-	t.Parallel()
-	c := newJobCluster(t)
-	var scenarios []scenario
-	for _, s := range []signalCase{
-		{launcher: "direct", target: "agent"},
-		{launcher: "direct", target: "group"},
-		{launcher: "openmpi", target: "agent"},
-		{launcher: "openmpi", target: "launcher"},
-		{launcher: "hydra", target: "agent"},
-		{launcher: "hydra", target: "launcher"},
-		{launcher: "slurm", target: "agent"},
-		{launcher: "slurm", target: "launcher"},
-		{launcher: "slurm", target: "scancel"},
-	} {
-		scenarios = append(scenarios, scenario{s.launcher + "/" + s.target, func(t *testing.T) {
-			j := c.runningJob(t, s.launcher, 2, []string{"--share-signals", "USR1,USR2"},
-				worker("signals", jobDir))
-			first, second := s, s
-			first.signal, second.signal = usr1, usr2
-			if s.launcher == "hydra" {
-				second.target = "agent"
-			}
-			first.send(j)
-			j.waitForSignals("SIGUSR1")
-			second.send(j)
-			j.waitForSignals("SIGUSR1 SIGUSR2")
-			j.signal(j.agentOf(0), syscall.SIGTERM)
-			s.checkEnd(j, 128+int(term))
-			for _, worker := range j.workers {
-				worker.checkSignals(t, j.records(), "SIGUSR1 SIGUSR2 SIGTERM")
-			}
-			j.removeLeftovers()
-		}})
-	}
-	runConcurrently(t, scenarios)
-}
-
-// waitForSignals waits until all ranks have noted these signals.
-func (j *job) waitForSignals(want string) {
-	j.t.Helper()
-	for rank := range j.workers {
-		j.waitForNoted(rank, want)
-	}
-}
-
 func (j *job) waitForNoted(rank int, want string) {
 	j.t.Helper()
 	file, text := signalsFile(j.records(), j.workers[rank].Env["RANK"]), []byte(nil)
@@ -216,35 +166,4 @@ func (j *job) waitForFirst(s signalCase) {
 			j.waitForNoted(rank, first)
 		}
 	}
-}
-
-// A shared signal does not end a worker that does not handle it, or does not any more: python
-// restores the default action before it ends.
-func TestSharedSignalIsNotHandled(t *testing.T) {
-	t.Parallel()
-	const program = `import os, signal, sys, time
-dir, rank = sys.argv[1], os.environ["RANK"]
-signal.signal(signal.SIGUSR1, lambda *_: open(dir + "/asked", "w").close())
-if rank == "1":
-    signal.signal(signal.SIGUSR1, signal.SIG_DFL)
-open(dir + "/started" + rank, "w").close()
-while not os.path.exists(dir + "/asked"):
-    time.sleep(0.01)
-time.sleep(3)`
-	p := newPlace(t)
-	dir := p.dir("job")
-	flags := []string{"--share-signals", "USR1"}
-	job := p.start(openMPI(p, 2, flags, []string{python, "-c", program, dir})...)
-	started := func() bool { all, _ := filepath.Glob(dir + "/started*"); return len(all) == 2 }
-	if !eventually(waitLimit, started) {
-		t.Fatal("the workers have not started")
-	}
-	group, err := syscall.Getpgid(p.agents()[0])
-	if err == nil {
-		err = syscall.Kill(-group, syscall.SIGUSR1)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	job.checkCode(0)
 }

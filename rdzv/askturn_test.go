@@ -99,8 +99,8 @@ func TestAnswersBeforeTheStoreIsSilent(t *testing.T) {
 	go func() {
 		<-asked
 		j.awaitAnswers(sessions[1].keys.Prefix+"answer/", 2)
-		if err := sessions[0].ShareSignal(j.ctx, 10, time.Now(), false); err == nil {
-			<-sessions[1].SharedSignals() // after the answers
+		if err := sessions[0].Fail(j.ctx, Worker{Rank: 0, Code: 7}); err == nil {
+			j.ended(sessions[1]) // it learns of that after the answers
 		}
 		j.freeze("agent-1")
 	}()

@@ -254,31 +254,3 @@ func TestCtxEndsDuringStart(t *testing.T) {
 		cancel()
 	}
 }
-
-// TestIfHandled: a signal that is to end no worker reaches those that handle it.
-func TestIfHandled(t *testing.T) {
-	nothingLeft(t)
-	out, l := lines(t)
-	handles := worker(t, printingSignals)
-	handles.Stdout = out
-	signals := make(chan Event)
-	later := sh(t, "echo started; exec sleep 1000")
-	later.Stdout, later.StartAt = out, time.Now().Add(3*time.Second)
-	r := begin(t, Tree{
-		Workers: []Worker{sh(t, "exec sleep 1000"), handles, later}, Signals: signals,
-		Grace: longGrace,
-	})
-	l.want("ready")
-	signals <- Event{Signal: syscall.SIGUSR1, IfHandled: true}
-	l.want("user-defined-signal-1", "started")
-	signals <- Event{Signal: syscall.SIGUSR1, IfHandled: true}
-	l.want("user-defined-signal-1")
-	r.cancel(nil)
-	l.want("terminated")
-	signals <- Event{Signal: syscall.SIGUSR2}
-	l.want("user-defined-signal-2")
-	results, err := r.wait()
-	if err != nil || results[0].Signal != syscall.SIGTERM || results[2].Signal != syscall.SIGTERM {
-		t.Errorf("Run = %+v, %v, want SIGTERM to the workers that sleep", results, err)
-	}
-}

@@ -212,13 +212,6 @@ func TestOrders(t *testing.T) {
 		{"signal", catches, func(_ stopFunc, signals chan wrap.Event, _ chan struct{}) {
 			signals <- wrap.Event{Signal: syscall.SIGUSR1, At: time.Now()}
 		}, 6, 0, false},
-		{"signal if handled", `trap 'exit 7' USR1; echo ready; while :; do sleep 0.01; done`,
-			func(_ stopFunc, signals chan wrap.Event, _ chan struct{}) {
-				for _, s := range []syscall.Signal{syscall.SIGUSR2, syscall.SIGUSR1} { // in this order
-					signals <- wrap.Event{Signal: s, At: time.Now(), IfHandled: true}
-				}
-				close(signals)
-			}, 7, 0, false},
 		{"kill", catches, func(_ stopFunc, _ chan wrap.Event, kill chan struct{}) {
 			close(kill)
 		}, 0, syscall.SIGKILL, true},

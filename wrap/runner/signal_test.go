@@ -13,25 +13,24 @@ import (
 // TestSignals: the signals of a task are for its workers, or for the agent.
 func TestSignals(t *testing.T) {
 	p, task := oneTask(t)
-	task.Share(syscall.SIGUSR2)
 	done, end := begin(t, task, wrap.Tree{Workers: []wrap.Worker{sh(t,
 		`for s in TERM HUP USR1 USR2 CONT WINCH; do trap "echo got-$s" $s; done
 		echo ready; while :; do sleep 0.02; done`)}})
 	p.stdout.want("ready")
-	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGCONT, syscall.SIGWINCH} {
+	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH} {
 		p.signal(s)
 	}
-	for _, name := range []string{"USR1", "CONT", "WINCH"} {
+	for _, name := range []string{"USR1", "USR2", "CONT", "WINCH"} {
 		p.stdout.want("got-" + name)
 	}
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR2} {
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		p.signal(s)
 		e := await(t, s.String(), task.Signals())
 		if e.Signal != s || e.Shared || time.Since(e.At) > limit {
 			t.Errorf("got %+v, want %v", e, s)
 		}
 	}
-	for _, name := range []string{"TERM", "HUP", "USR2"} {
+	for _, name := range []string{"TERM", "HUP"} {
 		if strings.Contains(p.stdout.String(), "got-"+name) {
 			t.Errorf("the worker has received SIG%s", name)
 		}

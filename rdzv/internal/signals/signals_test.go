@@ -1,7 +1,6 @@
 package signals
 
 import (
-	"errors"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -53,13 +52,11 @@ func TestFirstValueCounts(t *testing.T) {
 
 func TestHandlers(t *testing.T) {
 	k := keys.Run{}.Attempt(0)
-	refused := errors.New("refused")
-	left, deleted, asked, revision := 0, 0, make(chan string, 1), int64(0)
+	left, deleted, asked := 0, 0, make(chan string, 1)
 	s := New(nil, k, "a", Handlers{
 		Left:         func() { left++ },
 		WorldDeleted: func() { deleted++ },
 		Question:     func(value []byte) { asked <- string(value) },
-		Share:        func(_ []byte, at int64) error { revision = at; return refused },
 	})
 	world := put(k.World(), "")
 	world.Type = clientv3.EventTypeDelete
@@ -71,12 +68,9 @@ func TestHandlers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := s.apply(put(k.Shares().Of("10"), "")); err != refused {
-		t.Error(err)
-	}
 	s.Close()
-	if q := <-asked; left != 1 || deleted != 1 || q != "q" || revision != 7 {
-		t.Errorf("left %d times, deleted %d times, asked %q, shared at %d", left, deleted, q, revision)
+	if q := <-asked; left != 1 || deleted != 1 || q != "q" {
+		t.Errorf("left %d times, deleted %d times, asked %q", left, deleted, q)
 	}
 }
 
