@@ -61,7 +61,6 @@
 //	progress/ID     which of an agent's workers have ended     Outcome
 //	outcome/ID      how an agent's workers ended               Outcome
 //	signal/settled  all have settled, written by the leader    Settled
-//	signal/share/N  signal N is for all workers, of any agent  SharedSignal
 //	signal/ask      a question to all agents, of any of them   ask
 //	answer/ASK/ID   what an agent answers to question ASK      Answer
 //

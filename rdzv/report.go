@@ -81,15 +81,6 @@ func (s *Session) Progress(ctx context.Context, ended []Worker) error {
 	return s.outcomes.progress(ctx, ended)
 }
 
-// ShareSignal tells all agents, also this one, of a signal that this agent received at a time,
-// unless an agent received the same one less than ShareOnce before. direct is SharedSignal.Direct.
-func (s *Session) ShareSignal(ctx context.Context, signal int, at time.Time, direct bool) error {
-	return s.sharing.share(ctx, signal, at, direct)
-}
-
-// SharedSignals delivers the signals that agents share, each one once.
-func (s *Session) SharedSignals() <-chan SharedSignal { return s.sharing.c }
-
 // Ask asks all agents that have joined, including this one, from Join to Leave, also after the job
 // has ended. It returns when all have answered or after Question.Within, with the answers and with
 // the agents that have not answered, both in the order of their ranks. If ctx ends it returns why.

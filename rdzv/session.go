@@ -30,7 +30,6 @@ type Session struct {
 	signals   *signals.Signals
 	verdicts  *verdicts
 	outcomes  *outcomes
-	sharing   *sharing
 	init      *Init
 	questions *questions.Agent
 
@@ -52,7 +51,6 @@ func newSession(r *registration.Registration, c Config) *Session {
 		store: store, keys: k, self: c.Self, lease: r.Lease(), jobLease: r.Run.JobLease,
 		external: r.Elects(),
 	}
-	s.sharing = newSharing(store, k, c.Self.ID, r.Run.JobLease)
 	s.questions = &questions.Agent{
 		Store: store, Keys: k, Self: Peer{
 			ID: c.Self.ID, Host: c.Self.Host, PID: c.Self.PID, Tasks: len(c.Self.Tasks),
@@ -75,7 +73,6 @@ func newSession(r *registration.Registration, c Config) *Session {
 			}
 		},
 		Question: func(value []byte) { s.questions.Reply(s.life.answering, value) },
-		Share:    s.sharing.take,
 		Invalid:  s.life.cancel,
 		Lost:     func(why error) { store.Lose(watchLost(c.Job, why)) },
 	})

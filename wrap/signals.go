@@ -20,10 +20,6 @@ type Event struct {
 	Shared bool
 	// At is when this process received it.
 	At time.Time
-	// IfHandled, in Tree.Signals, withholds it from a worker that it would end, because the worker
-	// does not catch, ignore or block it, or has not started yet. A worker that restores the default
-	// action at that moment may be ended.
-	IfHandled bool
 }
 
 // fromTerminal are the signals that a terminal, or a shell that controls jobs, sends to a whole

@@ -49,13 +49,11 @@ func (r *run) signal(e Event) {
 	for i := range r.states {
 		s := &r.states[i]
 		has := e.Shared && s.startedAt.Before(e.At)
-		if s.runs() && !has && (!e.IfHandled || !s.diesOf(e.Signal)) {
+		if s.runs() && !has {
 			r.holder.send(s, e.Signal, r.groupFlag())
 		}
 	}
-	if !e.IfHandled {
-		r.queue.missed |= 1 << (e.Signal - 1)
-	}
+	r.queue.missed |= 1 << (e.Signal - 1)
 }
 
 // forwardStop passes a signal of job control to workers that are not in the process group of this

@@ -36,8 +36,7 @@ torchrun's flags work too if they mean the same: --nnodes, --nproc_per_node,
 SIGTERM, SIGINT, SIGHUP or SIGQUIT to any agent ends the job on all nodes. But
 if a restart is left, and an agent can be replaced, SIGTERM to this agent alone
 makes only this agent leave the job. SIGUSR1 and SIGUSR2 are forwarded to the
-workers of the agent that gets them, or with --share-signals to all workers of
-the job.
+workers of the agent that gets them.
 
 Exit status, the same for every agent of the job:
     0        all workers succeeded

@@ -43,7 +43,6 @@ func awaitTasks(ctx context.Context) (all otherTasks, missing bool) {
 func (all otherTasks) forAgent(c agent.Config) (tasks []agent.Task) {
 	for _, o := range all {
 		t, hello, files := o.task, o.task.Hello(), o.task.Files()
-		t.Share(c.ShareSignals...)
 		tasks = append(tasks, agent.Task{
 			PID: hello.PID, Environ: hello.Env, PMI: firstOf(t.More()),
 			Stdin: files[0], Stdout: files[1], Stderr: files[2],

@@ -15,7 +15,7 @@ func TestFlagsOfFields(t *testing.T) {
 	for _, field := range []string{
 		"Nodes", "MinNodes", "NodeRank", "Job", "PortLow", "Etcd", "Insecure", "TokenFile", "Export",
 		"PeerTimeout", "StoreTimeout", "JoinTimeout", "LastCall", "Grace", "ExitTimeout", "HeadStart",
-		"Spares", "ShareSignals", "Capture", "NoCapture", "Show", "MasterPort", "Store",
+		"Spares", "Capture", "NoCapture", "Show", "MasterPort", "Store",
 	} {
 		checkFlagOf(t, field)
 	}

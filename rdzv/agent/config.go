@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"syscall"
 	"time"
 
 	"rdzv/envmap"
@@ -132,11 +131,6 @@ type Config struct {
 	// one: without a launcher besides Nodes, under srun among its tasks, one on each node. All agents
 	// must have the same.
 	Spares int
-
-	// ShareSignals are the signals, SIGUSR1 and SIGUSR2 alone, that this agent shares: one of them
-	// that an agent receives goes to the workers of all agents, once, also if several agents receive
-	// it within 2 s. All agents of a job should share the same.
-	ShareSignals []syscall.Signal
 
 	// Strict makes differences between nodes problems: the job then starts only if the nodes do not
 	// differ. It is enough if one agent of the job has it.

@@ -40,13 +40,12 @@ type interrupts struct {
 
 	mu        sync.Mutex
 	session   *rdzv.Session
-	left      chan struct{} // closed when the agent has left session; nil before it has joined
-	gone      error         // a *LauncherDiedError or *TaskLostError; nil while all live
-	final     bool          // the job cannot go on without it
-	first     *wrap.Event   // the first signal that ends the job
-	byCaller  bool          // first is no signal: the caller's context has ended
-	stopped   string        // who has stopped the job by a command; "" if nobody has
-	other     time.Time     // when another agent withdrew; zero if none has
+	gone      error       // a *LauncherDiedError or *TaskLostError; nil while all live
+	final     bool        // the job cannot go on without it
+	first     *wrap.Event // the first signal that ends the job
+	byCaller  bool        // first is no signal: the caller's context has ended
+	stopped   string      // who has stopped the job by a command; "" if nobody has
+	other     time.Time   // when another agent withdrew; zero if none has
 	killed    bool
 	signalled wrap.Signalled
 	killDelay time.Duration // between the launcher's SIGTERM and its SIGKILL; 0 if it sends none

@@ -15,7 +15,7 @@ import (
 // Signals for workers that arrive before the workers start are not queued: a full queue would block
 // the signals that end the job (resizing a terminal sends many SIGWINCH).
 func TestSignalsBeforeThereAreWorkers(t *testing.T) {
-	in := listen(t.Context(), time.Now().Add(time.Minute), wrap.Alone, 0, nil, nil)
+	in := listen(t.Context(), time.Now().Add(time.Minute), wrap.Alone, 0, nil)
 	defer in.close()
 	for range 2 * cap(in.tasks[0].Forward) {
 		for _, s := range forwardedSignals {

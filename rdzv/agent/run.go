@@ -61,7 +61,7 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	joinBy := l.Config.joinBy(l.waited)
 	by := l.Placement.Launcher
 	in := listen(ctx, joinBy, launcher.Signalled(by, l.env, os.Getpid()),
-		launcher.KillDelay(by, l.env), l.Config.ShareSignals, l.tasks)
+		launcher.KillDelay(by, l.env), l.tasks)
 	defer in.close()
 	defer launcher.Watch(by, func(name string, pid int) {
 		in.lose(&LauncherDiedError{name, pid, host.Name()}, true)

@@ -23,17 +23,17 @@ var forwardedSignals = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscal
 	syscall.SIGWINCH}
 
 // listen begins to listen. It ends the joining at ctx's end and at the deadline (zero: none).
-// killDelay is how long after its SIGTERM the launcher sends SIGKILL, 0 if it does not. The signals
-// in share are for the workers of all agents. tasks are the others that this agent serves.
+// killDelay is how long after its SIGTERM the launcher sends SIGKILL, 0 if it does not. tasks are
+// the others that this agent serves.
 func listen(
 	ctx context.Context, deadline time.Time, signalled wrap.Signalled, killDelay time.Duration,
-	share []syscall.Signal, tasks []*Local,
+	tasks []*Local,
 ) *interrupts {
 	in := &interrupts{
 		source: wrap.Signals(slices.Concat(endSignals, forwardedSignals)...),
 		caught: make(chan os.Signal, 1), kill: make(chan struct{}),
 		dump: make(chan struct{}), stop: make(chan struct{}), killDelay: killDelay,
-		tasks: []*delivery.Delivery{delivery.New(share)}, signalled: signalled,
+		tasks: []*delivery.Delivery{delivery.New()}, signalled: signalled,
 	}
 	// The reader of our standard error may die before us, above all a launcher. The signal is
 	// caught, not ignored: what is ignored stays ignored in the workers.
@@ -42,7 +42,7 @@ func listen(
 	in.received, in.noMore = context.WithCancel(context.Background())
 	in.joining, in.giveUp = context.WithCancelCause(in.interrupted)
 	for _, t := range tasks {
-		to := delivery.New(share)
+		to := delivery.New()
 		in.tasks = append(in.tasks, to)
 		in.wg.Go(func() { in.receive(to, t) })
 	}
@@ -101,12 +101,8 @@ func (in *interrupts) receive(to *delivery.Delivery, t *Local) {
 func (in *interrupts) joined(s *rdzv.Session) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.left != nil {
-		close(in.left)
-	}
-	left := make(chan struct{})
 	in.noteOther()
-	in.session, in.left = s, left
+	in.session = s
 	if in.first != nil {
 		in.endSession()
 	}
@@ -115,9 +111,6 @@ func (in *interrupts) joined(s *rdzv.Session) {
 	}
 	if in.gone != nil {
 		in.loseSession()
-	}
-	if in.tasks[0].Direct.Any() {
-		in.wg.Go(func() { in.receiveShared(s, left) })
 	}
 }
 
@@ -135,56 +128,8 @@ func (in *interrupts) take(to *delivery.Delivery, e wrap.Event) {
 	case slices.Contains(endSignals, e.Signal):
 		in.end(to, e)
 	case !in.runs.Load(): // there are no workers
-	case to.Direct.Has(e.Signal):
-		in.share(to, e)
 	default:
 		to.Pass(e)
-	}
-}
-
-// share tells the other agents of a signal that a task has received. Its workers get it as all
-// others do, when all agents know of it, unless they have received it already.
-func (in *interrupts) share(to *delivery.Delivery, e wrap.Event) {
-	if e.Shared {
-		to.Direct.Note(e.Signal, e.At)
-		to.Pass(e) // to workers that start later
-	}
-	in.mu.Lock()
-	s := in.session
-	in.mu.Unlock()
-	in.write(func(ctx context.Context) { _ = s.ShareSignal(ctx, int(e.Signal), e.At, e.Shared) })
-}
-
-// receiveShared takes the signals that agents of the session share, until this one has left it.
-func (in *interrupts) receiveShared(s *rdzv.Session, left <-chan struct{}) {
-	for {
-		select {
-		case signal := <-s.SharedSignals():
-			for _, to := range in.tasks {
-				in.wg.Go(func() { in.takeShared(to, signal) })
-			}
-		case <-left:
-			return
-		case <-in.stop:
-			return
-		}
-	}
-}
-
-// takeShared passes a signal to the workers unless they have received it directly, or do so soon.
-// It may come when they leave: a worker that does not handle it any more must not be ended by it.
-func (in *interrupts) takeShared(to *delivery.Delivery, s rdzv.SharedSignal) {
-	wait, signal := ownWait, syscall.Signal(s.Signal)
-	switch {
-	case in.signalled != wrap.Everyone:
-		wait = 0 // they get it from their agents alone
-	case s.Direct:
-		wait = ownWaitShared
-	case s.Own && len(in.tasks) == 1:
-		wait = 0
-	}
-	if to.Direct.Has(signal) && !to.Direct.Await(signal, wait, in.stop) {
-		to.Pass(wrap.Event{Signal: signal, IfHandled: true})
 	}
 }
 

@@ -3,10 +3,8 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 
@@ -146,19 +144,13 @@ func (c *Config) validateRestarts() error {
 	)
 }
 
-// Shareable tells whether a signal can be in Config.ShareSignals: it has no meaning for an agent.
-func Shareable(s syscall.Signal) bool { return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 }
-
 func (c *Config) validateOutput() error {
-	notShareable := func(s syscall.Signal) bool { return !Shareable(s) }
 	unread := c.StallTimeout > 0 && c.Tag == nil && c.LogDir == ""
 	return errors.Join(
 		setting(unread, "StallTimeout", c.StallTimeout,
 			"needs Config.LogDir or Config.Tag: other output of the workers is not read"),
 		setting(c.StallAction != "" && c.StallAction != StallEnd && c.StallAction != StallStacks,
 			"StallAction", string(c.StallAction), "must be end or stacks"),
-		setting(slices.ContainsFunc(c.ShareSignals, notShareable), "ShareSignals", "",
-			"must be SIGUSR1 or SIGUSR2"),
 		exclusive(c.Capture && c.NoCapture, "Capture", "NoCapture"),
 		setting(c.NoCapture && (c.Tag != nil || c.LogDir != "" || c.Show != ""), "NoCapture", "",
 			"Config.Tag, Config.LogDir and Config.Show read the output"),

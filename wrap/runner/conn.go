@@ -59,6 +59,6 @@ func (c *Conn) Serve(h Hello, streams [3]*os.File, more ...*os.File) (code, turn
 // endSignals are those that end the job, of which the agent decides.
 var endSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
-// workerSignals are those that the workers get from the runner, unless agents share them.
+// workerSignals are those that the workers get from the runner.
 var workerSignals = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT,
 	syscall.SIGWINCH}

@@ -125,14 +125,14 @@ func TestSocket(t *testing.T) {
 	sent := make(chan error, 1)
 	go func() {
 		sent <- errors.Join(
-			a.send(hello, 1), a.send(runTree, large, files...), a.send(share, 2, files[:1]...),
+			a.send(hello, 1), a.send(runTree, large, files...), a.send(sendSignal, 2, files[:1]...),
 			a.send(exit, nil))
 		a.close()
 	}()
 	for i, want := range []struct {
 		kind
 		size, files int
-	}{{hello, 1, 0}, {runTree, 4<<20 + 2, 600}, {share, 1, 1}, {exit, 0, 0}} {
+	}{{hello, 1, 0}, {runTree, 4<<20 + 2, 600}, {sendSignal, 1, 1}, {exit, 0, 0}} {
 		f, err := b.receive()
 		if err != nil || f.kind != want.kind || len(f.body) != want.size || len(f.files) != want.files {
 			t.Errorf("frame %d: kind %d, %d bytes, %d files, %v, want %+v", i, f.kind, len(f.body),
@@ -226,7 +226,7 @@ func TestFields(t *testing.T) {
 		{wrap.Output{}, []string{"Log", "Tag", "Hold", "Relayed"}},
 		{wrap.Binding{}, []string{"CPUs", "Node"}},
 		{wrap.Stop{}, []string{"Err", "Delivered", "At", "Groups", "DumpStacks"}},
-		{wrap.Event{}, []string{"Signal", "Shared", "At", "IfHandled"}},
+		{wrap.Event{}, []string{"Signal", "Shared", "At"}},
 		{wrap.Dump{}, []string{"Worker", "IgnoresTerm"}},
 		{wrap.Result{}, []string{
 			"PID", "Code", "Signal", "Stopped", "GroupSignal", "Took", "Stderr", "Joined", "Err",

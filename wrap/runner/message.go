@@ -26,7 +26,6 @@ const (
 	killTree                     // Tree.Kill is closed
 	leaseChanged                 // Tree.Lease has changed, but not by a renewal
 	dumped                       // Tree.Dumping has returned
-	share                        // []syscall.Signal
 	readFile                     // question
 	remaining                    // question
 	exit                         // exitOrder
@@ -62,17 +61,17 @@ type stopOrder struct {
 type exitOrder struct{ Code, Turn int }
 
 type signalMessage struct {
-	Signal            syscall.Signal
-	Shared, IfHandled bool
-	At                instant
+	Signal syscall.Signal
+	Shared bool
+	At     instant
 }
 
 func messageOf(e wrap.Event) signalMessage {
-	return signalMessage{e.Signal, e.Shared, e.IfHandled, instantOf(e.At)}
+	return signalMessage{e.Signal, e.Shared, instantOf(e.At)}
 }
 
 func (m signalMessage) event() wrap.Event {
-	return wrap.Event{Signal: m.Signal, Shared: m.Shared, IfHandled: m.IfHandled, At: m.At.time()}
+	return wrap.Event{Signal: m.Signal, Shared: m.Shared, At: m.At.time()}
 }
 
 type startMessage struct{ Worker, PID int }

@@ -4,7 +4,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"rdzv/wrap"
@@ -15,8 +14,7 @@ type server struct {
 	socket  *socket
 	streams [3]*os.File
 	source  *wrap.Source
-	shared  []syscall.Signal // signals that are for the agent
-	tree    *attempt         // that runs; nil if none does
+	tree    *attempt // that runs; nil if none does
 	answers sync.WaitGroup
 }
 
@@ -87,8 +85,6 @@ func (s *server) take(f *frame) error {
 			<-t.ended() // the agent knows that it ends
 		}
 		return s.run(f)
-	case share:
-		return f.decode(&s.shared)
 	case readFile, remaining:
 		return s.answer(f)
 	case stopTree:
@@ -116,15 +112,15 @@ func (s *server) take(f *frame) error {
 // signalled handles a signal to this process.
 func (s *server) signalled(e wrap.Event) {
 	ends := slices.Contains(endSignals, e.Signal)
-	if ends || slices.Contains(s.shared, e.Signal) {
+	if ends {
 		_ = s.socket.send(gotSignal, messageOf(e)) // or the agent is lost
 	}
 	switch {
 	case s.tree == nil: // there are no workers
 	case ends:
 		s.tree.received(e)
-	case e.Shared || !slices.Contains(s.shared, e.Signal):
-		s.tree.pass(e) // a shared one to workers that start later
+	default:
+		s.tree.pass(e)
 	}
 }
 

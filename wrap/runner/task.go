@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"sync"
-	"syscall"
 
 	"rdzv/wrap"
 )
@@ -58,13 +57,9 @@ func (t *Task) Files() [3]*os.File { return t.files }
 // More are the files that the task has passed besides its streams. They are open until Close.
 func (t *Task) More() []*os.File { return t.more }
 
-// Share names the signals, besides those that end a job, that the task is to pass to the agent
-// instead of its workers.
-func (t *Task) Share(signals ...syscall.Signal) { _ = t.order(share, signals) }
-
 // Signals delivers the signals that the task has received and that concern the agent: SIGTERM,
-// SIGINT, SIGHUP, SIGQUIT and those of Share. It is never closed. Event.Shared is about the workers
-// of the task. SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH are otherwise for its workers.
+// SIGINT, SIGHUP and SIGQUIT. It is never closed. Event.Shared is about the workers of the task.
+// SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH are for its workers.
 func (t *Task) Signals() <-chan wrap.Event { return t.signals }
 
 // Lost is closed when the runner is gone: it was killed, was stopped for too long, or has exited as

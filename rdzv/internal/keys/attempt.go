@@ -70,6 +70,3 @@ func (a Attempt) Left() Family      { return a.family(Signal + "/" + Left) }
 
 // Question is the one that agents answer at present.
 func (a Attempt) Question() string { return a.signal(Question) }
-
-// Shares are signals to processes that all agents share, by their numbers.
-func (a Attempt) Shares() Family { return a.family(Signal + "/share") }

@@ -4,7 +4,6 @@ package signals
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,9 +24,8 @@ type Handlers struct {
 	WorldDeleted func()
 	// Question has a question to all agents. Its calls run at the same time, until Close.
 	Question func(value []byte)
-	Share    func(value []byte, revision int64) error // a signal to processes, at a revision
-	Invalid  func(error)                              // a signal cannot be read
-	Lost     func(error)                              // the store has ended the watch for good
+	Invalid  func(error) // a signal cannot be read
+	Lost     func(error) // the store has ended the watch for good
 }
 
 // maxProgress is how many reports wait in Progress.
@@ -122,9 +120,6 @@ func (s *Signals) apply(e *clientv3.Event) error {
 		return s.Settled.take(key, value)
 	case k.Question():
 		s.running.Go(func() { s.handlers.Question(value) })
-	}
-	if strings.HasPrefix(key, string(k.Shares())) {
-		return s.handlers.Share(value, e.Kv.ModRevision)
 	}
 	return nil
 }

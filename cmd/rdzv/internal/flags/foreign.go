@@ -72,6 +72,9 @@ func Foreign() map[string]string {
 		"rm": docker, "it": docker, "i": docker, "network": docker, "ipc": docker, "volume": docker,
 		"shm-size": docker, "mount": docker, "ulimit": docker, "privileged": docker, "runtime": docker,
 		"entrypoint": docker, "workdir": docker,
+		// earlier versions
+		"share-signals": "omit it: scancel and most launchers signal all tasks; without a launcher, " +
+			"send the signal on each node",
 	}
 }
 

@@ -1,17 +1,13 @@
 package options
 
 import (
-	"strings"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/rdzv/agent"
 )
 
-// limits are the flags about checks, time limits and signals.
+// limits are the flags about checks and time limits.
 type limits struct {
 	strict        bool
 	health        string
@@ -25,9 +21,6 @@ type limits struct {
 	headStart    time.Duration
 	stallTimeout time.Duration
 	stallAction  string
-
-	shareSignals flags.CommaList
-	shared       []syscall.Signal // of shareSignals
 }
 
 // groups are the flags about checks, times and stalls; signals those about signals.
@@ -63,13 +56,6 @@ func (l *limits) groups() []flags.Group {
 	}
 }
 
-func (l *limits) signals() []flags.Row {
-	return []flags.Row{
-		flags.Flag("--share-signals LIST", "if an agent gets one of these signals (USR1, USR2, or both "+
-			"separated by a comma), all workers of the job get it, once", &l.shareSignals),
-	}
-}
-
 func (l *limits) headStartRow() flags.Row {
 	return flags.Flag("--head-start D", "python programs and shell scripts: start the other ranks "+
 		"this long after rank 0, or later while rank 0 loads torch (200ms)", &l.headStart)
@@ -90,23 +76,4 @@ func (l *limits) set(c *agent.Config) {
 	c.PeerTimeout, c.ExitTimeout = l.peerTimeout, l.exitTimeout
 	c.Grace, c.HeadStart = noneFor0(l.grace), noneFor0(l.headStart)
 	c.StallTimeout, c.StallAction = l.stallTimeout, agent.StallAction(l.stallAction)
-	c.ShareSignals = l.shared
-}
-
-// readShareSignals takes the signals with these names, with or without "SIG".
-func (l *limits) readShareSignals(c command) error {
-	for _, name := range l.shareSignals {
-		full := "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
-		s := unix.SignalNum(full)
-		why := "must be USR1 or USR2"
-		switch s {
-		case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
-			why += ": " + full + " to any agent ends the job on all nodes"
-		}
-		if !agent.Shareable(s) {
-			return c.reject(true, "share-signals", name, why)
-		}
-		l.shared = append(l.shared, s)
-	}
-	return nil
 }

@@ -82,7 +82,6 @@ func (o *Options) Groups() []flags.Group {
 		o.limits.groups(),
 		[]flags.Group{
 			{Title: "Restarts", Rows: o.restarts.rows()},
-			{Title: "Signals", Rows: o.limits.signals()},
 			{Title: "Output", Rows: o.Output.rows()},
 		})
 }
@@ -101,7 +100,7 @@ func (o *Options) Check(env envmap.Env) error {
 	c := command(o.given.Name())
 	problems := []error{
 		o.place.check(c, o.given), o.store.read(c, env), o.environment.check(c),
-		o.limits.readShareSignals(c), o.restarts.read(c), o.Output.check(c),
+		o.restarts.read(c), o.Output.check(c),
 		o.Torchrun.apply(c, &o.Output, cmp.Or(env["TMPDIR"], "/tmp")),
 	}
 	return flags.Join(append(problems, c.inFlags(o.settings(env).Validate()))...)

@@ -4,9 +4,7 @@ package delivery
 
 import (
 	"slices"
-	"syscall"
 
-	"rdzv/rdzv/agent/internal/receipt"
 	"rdzv/wrap"
 )
 
@@ -15,16 +13,12 @@ const maxForwarded = 64
 
 // Delivery is that of one task of an agent.
 type Delivery struct {
-	Forward chan wrap.Event   // for the workers
-	Direct  *receipt.Receipts // of the signals that agents share
-	First   *wrap.Event       // the first signal to the task that ends the job; nil if there was none
+	Forward chan wrap.Event // for the workers
+	First   *wrap.Event     // the first signal to the task that ends the job; nil if there was none
 }
 
-// New is that of a task which has received nothing. The signals in share are for the workers of all
-// agents.
-func New(share []syscall.Signal) *Delivery {
-	return &Delivery{Forward: make(chan wrap.Event, maxForwarded), Direct: receipt.New(share)}
-}
+// New is that of a task which has received nothing.
+func New() *Delivery { return &Delivery{Forward: make(chan wrap.Event, maxForwarded)} }
 
 // Pass passes a signal to the workers that have not received it.
 func (d *Delivery) Pass(e wrap.Event) {
