@@ -19,18 +19,8 @@ func Open(path string, flags int) (File, error) {
 	return File{f}, err
 }
 
-// TryLock takes the exclusive lock, or makes a shared lock exclusive. It fails with
-// syscall.EWOULDBLOCK if another open file holds a lock.
-func (f File) TryLock() error { return f.flock(syscall.LOCK_EX) }
-
-// TryShare takes a shared lock, or makes an exclusive lock shared. It fails with
-// syscall.EWOULDBLOCK if another open file holds the exclusive lock.
-func (f File) TryShare() error { return f.flock(syscall.LOCK_SH) }
-
-// Unlock releases the lock, exclusive or shared.
-func (f File) Unlock() error { return f.flock(syscall.LOCK_UN) }
-
-func (f File) flock(how int) error { return syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB) }
+// TryLock takes the lock. It fails with syscall.EWOULDBLOCK if another open file holds it.
+func (f File) TryLock() error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
 // Named reports whether the file still exists under the name it was opened with. If a holder
 // removes the file when it is done, those who opened it earlier can lock only the removed file,

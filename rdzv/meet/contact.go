@@ -15,7 +15,6 @@ import (
 
 	"rdzv/internal/procfs"
 	"rdzv/rdzv/meet/internal/keeper"
-	"rdzv/rdzv/meet/internal/pernode"
 	"rdzv/rdzv/secret"
 )
 
@@ -196,7 +195,6 @@ func leftByKeeper(proc fs.FS, dir, name string) bool {
 // RemoveStale removes this package's files that killed agents have left in a runtime directory.
 // proc is /proc.
 func RemoveStale(proc fs.FS, dir string) {
-	pernode.RemoveStale(dir)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		if e.Type() == fs.ModeSocket && leftByKeeper(proc, dir, e.Name()) {

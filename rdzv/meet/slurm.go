@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"rdzv/rdzv/meet/internal/hosts"
-	"rdzv/rdzv/meet/internal/pernode"
-	"rdzv/rdzv/secret"
 )
 
 // slurm reports whether srun has started this agent as a task of a step. The batch script has most
@@ -19,7 +17,7 @@ func slurm(c *Config) bool {
 
 // slurmStep is the plan for srun. Rank 0 is on the first node of the step, or with some
 // distributions on another one.
-func slurmStep(c *Config, onLeave func(func())) (*plan, error) {
+func slurmStep(c *Config) (*plan, error) {
 	p, err := planByToken(c)
 	if err != nil {
 		return nil, err
@@ -32,7 +30,7 @@ func slurmStep(c *Config, onLeave func(func())) (*plan, error) {
 			return nil, fmt.Errorf("cannot read SLURM_STEP_NODELIST=%q: %w", list, err)
 		}
 		p.sources = append(p.sources,
-			named(c, nodes, 0, p.ports), nodeAddrs(c, nodes, p, onLeave))
+			named(c, nodes, 0, p.ports), nodeAddrs(c, nodes, p))
 	}
 	p.announce = !c.oneNode()
 	p.hint = "rank 0's agent hosts the store on one of the nodes of the step: " +
@@ -41,23 +39,19 @@ func slurmStep(c *Config, onLeave func(func())) (*plan, error) {
 }
 
 // Slurm's controller may know addresses of nodes whose names cannot be resolved. To limit its load,
-// agents ask only if they have found no store for some time, once per node, and at first for the
-// first node only.
+// agents ask only if they have found no store for some time, and at first for the first node only.
 const (
 	scontrolAfter = 300 * time.Millisecond
 	scontrolMore  = 3 * time.Second
 )
 
 // nodeAddrs is the source of the addresses that scontrol shows.
-func nodeAddrs(c *Config, nodes []string, p *plan, onLeave func(func())) source {
+func nodeAddrs(c *Config, nodes []string, p *plan) source {
 	ask := func(ctx context.Context, nodes string, add func(candidate)) {
 		if ctx.Err() != nil {
 			return
 		}
-		name := fmt.Sprintf("%x-%x", p.public, secret.PublicName(nodes))
-		text, err := pernode.Once(ctx, c.RuntimeDir, name, onLeave, func() ([]byte, error) {
-			return c.Scontrol(ctx, "-o", "show", "node", nodes)
-		})
+		text, err := c.Scontrol(ctx, "-o", "show", "node", nodes)
 		if err != nil {
 			return
 		}

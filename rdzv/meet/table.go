@@ -31,7 +31,7 @@ func makePlan(ctx context.Context, c *Config, onLeave func(func())) (*plan, elec
 			p, elect = &plan{}, byPMI
 		}
 	case slurm(c):
-		p, err = slurmStep(c, onLeave)
+		p, err = slurmStep(c)
 	case !c.hasRank():
 		p, err = noLauncher(c)
 		elect = byBeacon
