@@ -26,7 +26,7 @@ func Of(proc fs.FS, port uint16) string {
 			continue
 		}
 		sockets, _ := procfs.Sockets(proc, pid)
-		if !slices.ContainsFunc(sockets, func(s procfs.Socket) bool { return inodes[s.Inode] }) {
+		if !slices.ContainsFunc(sockets, func(s uint64) bool { return inodes[s] }) {
 			continue
 		}
 		if p, err := procfs.Read(proc, pid); err == nil {

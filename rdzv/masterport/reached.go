@@ -32,7 +32,6 @@ func Reached(proc fs.FS, port int, pids []int) []bool {
 type socketLookup struct {
 	proc                 fs.FS
 	port                 uint16
-	isConnected          func(port uint16, pid int, sockets []procfs.Socket) (bool, error)
 	listening, connected func() inodes     // in this process's network namespace
 	others               map[string]inodes // in other namespaces, by the name of the namespace
 }
@@ -41,9 +40,7 @@ type socketLookup struct {
 type inodes map[uint64]bool
 
 func newSocketLookup(proc fs.FS, port int) *socketLookup {
-	l := &socketLookup{
-		proc: proc, port: uint16(port), isConnected: isConnected, others: map[string]inodes{},
-	}
+	l := &socketLookup{proc: proc, port: uint16(port), others: map[string]inodes{}}
 	l.listening = sync.OnceValue(func() inodes { return l.ask(listening) })
 	l.connected = sync.OnceValue(func() inodes { return l.ask(connected) })
 	return l
@@ -59,11 +56,7 @@ func (l *socketLookup) ask(kernel func(port uint16) (inodes, error)) inodes {
 
 func (l *socketLookup) serves(pid int) bool {
 	sockets, err := procfs.Sockets(l.proc, pid)
-	if err != nil || !l.has(pid, sockets, l.listening) {
-		return false
-	}
-	connected, err := l.isConnected(l.port, pid, sockets)
-	return connected || err != nil && l.has(pid, sockets, l.connected)
+	return err == nil && l.has(pid, sockets, l.listening) && l.has(pid, sockets, l.connected)
 }
 
 func (l *socketLookup) all(pids []int) []bool {
@@ -74,25 +67,18 @@ func (l *socketLookup) all(pids []int) []bool {
 	return reached
 }
 
-// reached is Reached for one process without its descendants. It reads the table of connections
-// only if it may not ask the process's sockets, because the kernel then searches those of all
-// processes.
+// reached is Reached for one process without its descendants.
 func (l *socketLookup) reached(pid int) bool {
 	sockets, err := procfs.Sockets(l.proc, pid)
 	if err != nil {
 		return errors.Is(err, fs.ErrPermission)
 	}
-	tables := []func() inodes{l.listening}
-	connected, err := l.isConnected(l.port, pid, sockets)
-	if err != nil {
-		tables = append(tables, l.connected)
-	}
-	return connected || l.has(pid, sockets, tables...)
+	return l.has(pid, sockets, l.listening, l.connected)
 }
 
 // has tells whether one of a process's sockets is in one of the tables of this network namespace,
 // or in the table of the process's own.
-func (l *socketLookup) has(pid int, sockets []procfs.Socket, tables ...func() inodes) bool {
+func (l *socketLookup) has(pid int, sockets []uint64, tables ...func() inodes) bool {
 	if len(sockets) == 0 {
 		return false
 	}
@@ -106,7 +92,7 @@ func (l *socketLookup) has(pid int, sockets []procfs.Socket, tables ...func() in
 	}
 	return slices.ContainsFunc(tables, func(table func() inodes) bool {
 		found := table()
-		return slices.ContainsFunc(sockets, func(s procfs.Socket) bool { return found[s.Inode] })
+		return slices.ContainsFunc(sockets, func(s uint64) bool { return found[s] })
 	})
 }
 

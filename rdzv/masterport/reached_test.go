@@ -2,24 +2,19 @@ package masterport
 
 import (
 	"bufio"
-	"errors"
 	"io/fs"
 	"maps"
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"testing"
 	"testing/fstest"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/procfs"
 )
-
-func notPermitted(uint16, int, []procfs.Socket) (bool, error) { return false, unix.EPERM }
 
 // A worker that holds a socket has inherited it here as descriptor 3.
 func TestReached(t *testing.T) {
@@ -52,18 +47,12 @@ func TestReached(t *testing.T) {
 		if got := Reached(procfs.System, port, pids); !slices.Equal(got, want) {
 			t.Errorf("with %s: got %v, want %v", address, got, want)
 		}
-		fromTable := newSocketLookup(procfs.System, port)
-		fromTable.isConnected = notPermitted
-		if got := fromTable.all(pids); !slices.Equal(got, want) {
-			t.Errorf("with %s, from the kernel's table: got %v, want %v", address, got, want)
+		lookup := newSocketLookup(procfs.System, port)
+		if slices.ContainsFunc(pids, lookup.serves) {
+			t.Errorf("with %s: a process serves that only listens or is connected", address)
 		}
-		for _, l := range []*socketLookup{newSocketLookup(procfs.System, port), fromTable} {
-			if slices.ContainsFunc(pids, l.serves) {
-				t.Errorf("with %s: a process serves that only listens or is connected", address)
-			}
-			if !l.serves(os.Getpid()) {
-				t.Errorf("with %s: this process listens and is connected to that", address)
-			}
+		if !lookup.serves(os.Getpid()) {
+			t.Errorf("with %s: this process listens and is connected to that", address)
 		}
 	}
 }
@@ -89,68 +78,19 @@ func TestConnecting(t *testing.T) {
 		info.State != synSent {
 		t.Fatalf("got %+v, %v, want a socket that is being connected", info, err)
 	}
+	found, err := connected(uint16(port))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for fd, want := range map[int]bool{client: true, l: false} {
-		got, err := isConnected(uint16(port), os.Getpid(), []procfs.Socket{{FD: fd}})
-		skipFiltered(t, err)
-		if got != want || err != nil {
-			t.Errorf("isConnected = %v, %v, want %v", got, err, want)
+		var info unix.Stat_t
+		if err := unix.Fstat(fd, &info); err != nil {
+			t.Fatal(err)
+		}
+		if found[info.Ino] != want {
+			t.Errorf("connected: %t, want %t", found[info.Ino], want)
 		}
 	}
-}
-
-// skipFiltered skips a test in a container with a seccomp filter, as Docker's.
-func skipFiltered(t *testing.T, err error) {
-	t.Helper()
-	if errors.Is(err, errFiltered) {
-		t.Skip(err)
-	}
-}
-
-// A socket that has been closed meanwhile is none; a process that has ended is an error.
-func TestIsConnectedErrors(t *testing.T) {
-	sockets := []procfs.Socket{{FD: 1 << 20}}
-	got, err := isConnected(1, os.Getpid(), sockets)
-	skipFiltered(t, err)
-	if got || err != nil {
-		t.Errorf("of a closed socket: got %v, %v", got, err)
-	}
-	if got, err := isConnected(1, 1<<30, sockets); got || err == nil {
-		t.Errorf("of no process: got %v, %v, want an error", got, err)
-	}
-}
-
-// Under a seccomp filter that would end this process, its sockets are not asked.
-func TestIsConnectedFiltered(t *testing.T) {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // the filter ends with the thread, which is not unlocked
-		err := endAtPidfdGetfd()
-		if err == nil {
-			_, err = isConnected(1, os.Getpid(), []procfs.Socket{{FD: 0}})
-		}
-		result <- err
-	}()
-	if err := <-result; !errors.Is(err, errFiltered) {
-		t.Errorf("got %v, want %v", err, errFiltered)
-	}
-}
-
-// endAtPidfdGetfd lets the kernel end this process if this thread calls pidfd_getfd(2).
-func endAtPidfdGetfd() error {
-	load := uint16(unix.BPF_LD | unix.BPF_W | unix.BPF_ABS)
-	jump, ret := uint16(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K), uint16(unix.BPF_RET|unix.BPF_K)
-	filter := []unix.SockFilter{
-		{Code: load}, // the number of the system call
-		{Code: jump, K: unix.SYS_PIDFD_GETFD, Jf: 1},
-		{Code: ret, K: unix.SECCOMP_RET_KILL_PROCESS},
-		{Code: ret, K: unix.SECCOMP_RET_ALLOW},
-	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER,
-		uintptr(unsafe.Pointer(&program)), 0, 0)
 }
 
 // socket returns a TCP socket.
@@ -281,7 +221,6 @@ func TestReachedInNamespaces(t *testing.T) {
 	}}
 	pids, want := []int{5, 6, 7, 8, 9, 10}, []bool{true, false, true, true, true, false}
 	l := newSocketLookup(proc, 0x8C11)
-	l.isConnected = notPermitted
 	if got := l.all(pids); !slices.Equal(got, want) {
 		t.Errorf("of processes %v, got %v, want %v", pids, got, want)
 	}
