@@ -1,68 +1,19 @@
 package secret
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
 )
 
-// createEnv makes the test binary create tokens in a directory until it is killed.
-const createEnv = "SECRET_TEST_CREATE"
-
-func TestMain(m *testing.M) {
-	dir := os.Getenv(createEnv)
-	if dir == "" {
-		os.Exit(m.Run())
-	}
-	path := filepath.Join(dir, "token")
-	for err := error(nil); err == nil; err = create(dir, path) {
-		os.Remove(path)
-		fmt.Println()
-	}
-}
-
-// An agent that is killed while it creates the token leaves no other file.
-func TestKilledWhileCreating(t *testing.T) {
-	dir, err := os.MkdirTemp("/dev/shm", "token") // a file system that has files without a name
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	for i := range 20 {
-		cmd := exec.Command("/proc/self/exe")
-		cmd.Env = append(os.Environ(), createEnv+"="+dir)
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for lines := bufio.NewScanner(out); i >= 0 && lines.Scan(); i-- {
-		}
-		cmd.Process.Kill()
-		if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
-			t.Fatal(err)
-		}
-	}
-	left, err := filepath.Glob(filepath.Join(dir, ".*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("files left by 20 killed agents: %q, %v", left, err)
-	}
-}
-
-// Where a file without a name cannot be created, or not be given one, it has a temporary name
-// first.
-func TestCreateNamed(t *testing.T) {
+// A token is created once, and no other file is left.
+func TestCreate(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "token")
 	for i := range 2 {
-		if err := createNamed(dir, path); i == 0 && err != nil || i == 1 &&
+		if err := create(dir, path); i == 0 && err != nil || i == 1 &&
 			!errors.Is(err, os.ErrExist) {
 			t.Errorf("%d: %v", i, err)
 		}

@@ -2,8 +2,6 @@ package secret
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"os"
@@ -17,61 +15,27 @@ import (
 const tail = "c41d9e70b3825f6a0817d2e94bfa6350"
 
 func TestParseToken(t *testing.T) {
-	raw := []byte("\xff\xfe0123456789abcd\xff\xff")
-	for _, text := range []string{
-		hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)) + "\n",
-		" \t" + base64.RawURLEncoding.EncodeToString(raw),
-		base64.URLEncoding.EncodeToString(raw) + "\r\n",
-	} {
-		if got, err := ParseToken(text); err != nil || !bytes.Equal(got, raw) {
+	const random = "c41d9e70-b3825f6a"
+	for _, text := range []string{random, " \t" + random + "\r\n", strings.Repeat("x", maxToken)} {
+		if got, err := ParseToken(text); err != nil || string(got) != strings.TrimSpace(text) {
 			t.Errorf("ParseToken(%q) = %q, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{
-		"", "\n", "secret", "correct horse battery staple", hex.EncodeToString(raw[:15]),
-		strings.Repeat("0", 64), strings.Repeat("A", 43), strings.Repeat("ab", maxToken),
-		base64.StdEncoding.EncodeToString(raw), strings.Repeat("5ec7e7", 6),
-		strings.Repeat("0123456789abcdef", 2), strings.Repeat("PassWord", 3),
-		"correct-horse-battery-staple", strings.Repeat("ABCDEFGHIJKLMNOP", 2),
-	} {
+	for _, text := range []string{"", "\n", "my password", random[:15] + "  ", strings.Repeat("x", maxToken+1)} {
 		if _, err := ParseToken(text); err == nil {
 			t.Errorf("ParseToken(%.40q) succeeds", text)
-		} else if text != "" && strings.Contains(err.Error(), text) {
+		} else if len(text) > 2 && strings.Contains(err.Error(), text) {
 			t.Errorf("the error repeats the token: %v", err)
 		}
 	}
-	if got, err := ParseToken(NewToken()); err != nil || len(got) != tokenLen {
+	if got, err := ParseToken(NewToken()); err != nil || len(got) != 2*tokenLen {
 		t.Errorf("NewToken: %d bytes, %v", len(got), err)
-	}
-}
-
-// A UUID of version 4, which is what Kubernetes gives to each object, is a token.
-func TestUUIDIsToken(t *testing.T) {
-	const uuid = "6f1c1b1e-6f0b-4e5e-9d3c-1d2f3a4b5c6d"
-	want, _ := hex.DecodeString(strings.ReplaceAll(uuid, "-", ""))
-	for _, text := range []string{uuid, strings.ToUpper(uuid), " " + uuid + "\n"} {
-		if got, err := ParseToken(text); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("ParseToken(%q) = %x, %v, want %x", text, got, err, want)
-		}
-	}
-	for name, text := range map[string]string{
-		"version 1, made of a time":   "c232ab00-9414-11ec-b3c8-9f6bdeced846",
-		"version 7, made of a time":   "017f22e2-79b0-7cc3-98c4-dc0c0c07398f",
-		"another variant":             "6f1c1b1e-6f0b-4e5e-cd3c-1d2f3a4b5c6d",
-		"nil":                         "00000000-0000-0000-0000-000000000000",
-		"not random":                  "11111111-1111-4111-8111-111111111111",
-		"hyphens at the wrong places": "6f1c1b1-e6f0b-4e5e-9d3c-1d2f3a4b5c6d",
-		"not hexadecimal":             "6f1c1b1e-6f0b-4e5e-9d3c-1d2f3a4b5c6g",
-	} {
-		if _, err := ParseToken(text); err == nil {
-			t.Errorf("%s: ParseToken(%q) succeeds", name, text)
-		}
 	}
 }
 
 func FuzzParseToken(f *testing.F) {
 	f.Add(NewToken())
-	f.Add("____--__AAAABBBBCCCCDDDD==")
+	f.Add("my password")
 	f.Fuzz(func(t *testing.T, text string) {
 		if b, err := ParseToken(text); err == nil && len(b) < MinSecret {
 			t.Errorf("ParseToken(%q) has %d bytes", text, len(b))
@@ -147,12 +111,12 @@ func TestTokenOrder(t *testing.T) {
 	s := tokenSource(t)
 	s.Text = "0f" + tail
 	got, err := LoadToken(s)
-	if err != nil || got[0] != 0x0f {
+	if err != nil || string(got) != "0f"+tail {
 		t.Errorf("RDZV_TOKEN: %x, %v", got, err)
 	}
 	s.File = filepath.Join(s.Temp, "file")
 	write(t, s.File, "1e"+tail, 0o600)
-	if got, err = LoadToken(s); err != nil || got[0] != 0x1e {
+	if got, err = LoadToken(s); err != nil || string(got) != "1e"+tail {
 		t.Errorf("--token-file: %x, %v", got, err)
 	}
 	if left, _ := os.ReadDir(s.Home); len(left) != 0 {
@@ -199,7 +163,7 @@ func TestTokenFileIsRefused(t *testing.T) {
 		}},
 		"empty file": {"too short",
 			func(_ *TokenSource, _, path string) { write(t, path, "", 0o600) }},
-		"password": {"not a token",
+		"password": {"too short",
 			func(_ *TokenSource, _, path string) { write(t, path, "my password", 0o600) }},
 		"directory writable by others": {"others can write to it (mode 0770)",
 			func(_ *TokenSource, dir, _ string) { os.Chmod(dir, 0o770) }},
