@@ -99,7 +99,7 @@ func (p *clusterPlace) checkVersions(older, newer *process) {
 	}
 }
 
-// In an etcd cluster the later agent finds the run of the others, and tells them.
+// In an etcd cluster the later agent finds the run of the others.
 func TestOtherVersionInEtcd(t *testing.T) {
 	t.Parallel()
 	e, newer := startEtcd(t, 2, etcdOptions{program: distributionEtcd(t)}), otherVersion.path(t)
@@ -113,10 +113,7 @@ func TestOtherVersionInEtcd(t *testing.T) {
 	refused.checkCode(125)
 	refused.waitFor(`cannot join job "mixed": node4, which runs the job, ` + olderHas)
 	refused.waitFor(versionHint)
-	older.waitFor("node5 (pid ")
-	older.waitFor("cannot join: it " + newerHas + ": use the same release of rdzv on all nodes")
 	older.checkCode(124)
-	older.waitFor("refused because of another version of rdzv: node5")
 
 	// When the older job is over, its name is free.
 	again := append([]string{newer}, line[1:]...)

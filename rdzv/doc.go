@@ -38,7 +38,6 @@
 //	agent/ID        exists as long as an agent is present      Member
 //	lost/ID         it is lost or has left, and how            Loss
 //	host/NODE/RANK  the agent there, without a launcher        occupant
-//	stranger/ID     an agent of another version                Stranger
 //	latest          number of the latest attempt               Latest
 //
 // and those of one attempt, under /rdzv/v1/JOB/ATTEMPT/,

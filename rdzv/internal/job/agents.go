@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"rdzv/rdzv/internal/protocol"
-	"rdzv/rdzv/internal/record"
 )
 
 // An agent lives as long as its key agent/ID. Where no agent hosts the store that is deleted at the
@@ -22,7 +19,6 @@ type agents struct {
 	gone      map[string]bool    // that are lost or have left, and never return
 	departing map[string]*Member // of these, whose processes may run until they have left the store
 	goneTasks int                // how many tasks these had, at least one each
-	strangers []string           // hosts of agents of another version
 }
 
 // missing is an agent whose key was deleted.
@@ -151,28 +147,4 @@ func (a *agents) followDeparting(now time.Time, c *Config) {
 			a.hasDeparted(id)
 		}
 	}
-}
-
-// takeStranger notes an agent of another version that cannot join, and says so once for each host.
-func (a *agents) takeStranger(value any) (warning error) {
-	host, warning := strangerOf(value)
-	if warning == nil || slices.Contains(a.strangers, host) {
-		return nil
-	}
-	a.strangers = append(a.strangers, host)
-	return warning
-}
-
-// strangerOf returns the host of an agent of another version that cannot join, and says so; nil if
-// it has this version.
-func strangerOf(value any) (host string, warning error) {
-	v, version := Stranger{}, protocol.Version
-	if b, ok := value.([]byte); ok {
-		v, version = record.DecodeAny[Stranger](b)
-	}
-	if version == protocol.Version || v.Host == "" {
-		return "", nil
-	}
-	return v.Host, fmt.Errorf("%s (pid %d) cannot join: it %s: use the same release of rdzv on "+
-		"all nodes", v.Host, v.PID, protocol.Difference(version))
 }

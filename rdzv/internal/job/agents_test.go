@@ -33,18 +33,3 @@ func TestDeclareLost(t *testing.T) {
 		t.Errorf("%+v", loss)
 	}
 }
-
-// An agent of another version is reported once per host.
-func TestStrangers(t *testing.T) {
-	var a agents
-	other := []byte(`{"v":1,"value":{"host":"node1","pid":7}}`)
-	if err := a.takeStranger(other); err == nil {
-		t.Error("an agent of another version is not reported")
-	}
-	if err := a.takeStranger(other); err != nil || len(a.strangers) != 1 {
-		t.Errorf("again: %v, %q", err, a.strangers)
-	}
-	if err := a.takeStranger(Stranger{Host: "node2"}); err != nil {
-		t.Errorf("of this version: %v", err)
-	}
-}

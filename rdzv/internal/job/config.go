@@ -37,7 +37,6 @@ type (
 	Started      = record.Started
 	Straggler    = record.Straggler
 	Stragglers   = record.Stragglers
-	Stranger     = record.Stranger
 	Successes    = record.Successes
 	Unreached    = record.Unreached
 	Verdict      = record.Verdict

@@ -72,10 +72,6 @@ func (s *State) absorb(t *turn, c Change) {
 			loss, _ := read[Loss](c.Value) // whatever it says, the agent is lost
 			s.lose(t, rest, loss)
 		}
-	case keys.Stranger:
-		if warning := s.agents.takeStranger(c.Value); warning != nil {
-			t.warn(warning)
-		}
 	case keys.Latest:
 		s.next.latestRev = c.Rev
 		if v, err := read[Latest](c.Value); err == nil && v.Attempt > s.attempt.number {

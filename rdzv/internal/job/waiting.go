@@ -61,11 +61,9 @@ func (g *gathering) roster() Roster {
 	if c.Refused != nil {
 		r.Refused, r.MoreRefused = record.Cut(c.Refused())
 	}
-	others := g.agents.strangers
 	if c.OtherVersion != nil {
-		others = slices.Concat(c.OtherVersion(), others)
+		r.OtherVersion, r.MoreOtherVersion = record.Cut(c.OtherVersion())
 	}
-	r.OtherVersion, r.MoreOtherVersion = record.Cut(others)
 	return r
 }
 

@@ -64,17 +64,14 @@ type Run struct{ Prefix string }
 
 // The names of the keys of a run.
 const (
-	Agent    = "agent"
-	Lost     = "lost"
-	Stranger = "stranger"
-	Latest   = "latest"
+	Agent  = "agent"
+	Lost   = "lost"
+	Latest = "latest"
 )
 
-// Agents exist as long as an agent is present, Lost when it is lost, Strangers if its version
-// differs.
-func (r Run) Agents() Family    { return Family(r.Prefix + Agent + "/") }
-func (r Run) Lost() Family      { return Family(r.Prefix + Lost + "/") }
-func (r Run) Strangers() Family { return Family(r.Prefix + Stranger + "/") }
+// Agents exist as long as an agent is present, Lost when it is lost.
+func (r Run) Agents() Family { return Family(r.Prefix + Agent + "/") }
+func (r Run) Lost() Family   { return Family(r.Prefix + Lost + "/") }
 
 // Hosts are the places of agents on a node, by their node ranks.
 func (r Run) Hosts(node string) Family {

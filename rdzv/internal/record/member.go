@@ -195,12 +195,6 @@ func ClippedProblems(problems []Problem) []Problem {
 // OccupiesHost tells whether the agent has no launcher and is on a known host.
 func (m Member) OccupiesHost() bool { return !m.Launched() && m.Node != "" }
 
-// A stranger is an agent of another version that cannot join a run. All versions read it.
-type Stranger struct {
-	Host string `json:"host"`
-	PID  int    `json:"pid"`
-}
-
 // Loss is the value of lost/ID: why the agent is gone for good, and what is known of its processes.
 // It is put together with the deletion of agent/ID or, if that was the end of a lease, when the
 // leader decides. If neither Ended nor After is set, nothing is known: its connection was reset, or

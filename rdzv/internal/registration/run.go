@@ -127,18 +127,12 @@ func (r *Run) find(ctx context.Context) (run, error) {
 	return decode[run](kvs[0].Value)
 }
 
-// refuse tells the agents of a run of another version about this one, and returns why it cannot
-// join.
+// refuse returns why this agent cannot join a run of another version.
 func (r *Run) refuse(ctx context.Context, other run, version *protocol.VersionError) error {
 	r.Keys = r.name.Run(other.ID)
 	agents, err := r.store.Get(ctx, string(r.Keys.Agents()), clientv3.WithFirstCreate()...)
 	if err != nil {
 		return err
-	}
-	put := []clientv3.Op{stranger(r.Keys, r.self, r.lease)}
-	if _, err := r.store.Commit(ctx, r.Present(), put, nil); err != nil {
-		return fmt.Errorf("cannot tell the agents of job %q that this one has another version: %w",
-			r.job, err)
 	}
 	return &OtherVersionError{hostOf(agents.Kvs), version}
 }

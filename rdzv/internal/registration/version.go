@@ -5,9 +5,7 @@ import (
 	"errors"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/internal/record"
 )
@@ -34,12 +32,6 @@ func decode[T any](value []byte) (T, error) {
 		v, _ = record.DecodeAny[T](value)
 	}
 	return v, err
-}
-
-// stranger puts the key by which an agent tells those of another version about itself.
-func stranger(run keys.Run, self record.Member, lease clientv3.LeaseID) clientv3.Op {
-	value := record.Encode(record.Stranger{Host: self.Host, PID: self.PID})
-	return clientv3.OpPut(run.Strangers().Of(self.ID), value, clientv3.WithLease(lease))
 }
 
 // hostOf is the host of the first of the agents, whose version may be another one; "" if there is
