@@ -2,40 +2,34 @@ package rdzv
 
 import (
 	"errors"
-	"strconv"
+	"strings"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// A job whose workers have all succeeded ends, although the store does not accept that, after two
-// outcomes or none.
+// An agent whose workers have succeeded does not wait either if the store does not accept that: it
+// says that the database is full.
 func TestSuccessInFullStore(t *testing.T) {
 	t.Parallel()
-	for _, before := range []int{0, 2} {
-		t.Run(strconv.Itoa(before), func(t *testing.T) {
-			t.Parallel()
-			j := startPlain(t)
-			all := j.leasedAgents(3, 3)
-			j.worlds(all)
-			for i, s := range all[:before] {
-				j.settle(s, succeeded(i))
-			}
-			j.fill()
-			if err := all[2].Progress(j.ctx, []Worker{succeeded(2)}); err == nil {
-				t.Error("a full store has accepted the progress")
-			}
-			for i, s := range all[before:] {
-				j.settle(s, succeeded(i+before))
-			}
-			each(all, func(i int, s *Session) {
-				sum := j.leave(s)
-				if v := sum.Verdict; v == nil || v.Kind != Done || !sum.Settled {
-					t.Errorf("agent %d: %+v, verdict %+v", i, sum, v)
-				}
-			})
-			j.wantNothingLeft()
-		})
+	j := startPlain(t)
+	all := j.leasedAgents(3, 3)
+	j.worlds(all)
+	j.settle(all[0], succeeded(0))
+	j.fill()
+	for _, i := range []int{1, 2} {
+		err := all[i].Settle(j.ctx, []Worker{succeeded(i)})
+		if err == nil || !strings.Contains(err.Error(), "database space exceeded") {
+			t.Errorf("agent %d: %v, want that the database is full", i, err)
+		}
+	}
+	for _, i := range []int{1, 2, 0} { // agent 0 learns that the others have left
+		if cause := j.ended(all[i]); !errors.Is(cause, ErrStoreLost) {
+			t.Errorf("agent %d: %v", i, cause)
+		}
+		if _, err := all[i].Leave(j.ctx); !errors.Is(err, ErrStoreLost) {
+			t.Errorf("agent %d: %v", i, err)
+		}
 	}
 }
 

@@ -171,16 +171,8 @@ func (l *Leader) follow(ctx context.Context, writes []rules.Write, notices []rul
 		}
 		l.config.tell(n)
 	}
-	for len(writes) > 0 {
-		w := writes[0]
-		writes = writes[1:]
-		err := l.write(ctx, w)
-		if kv.Full(err) {
-			if instead, helps := l.state.Full(time.Now(), w); helps {
-				writes, err = append(instead, writes...), nil
-			}
-		}
-		if err != nil {
+	for _, w := range writes {
+		if err := l.write(ctx, w); err != nil {
 			return fmt.Errorf("cannot %s of job %q: %w", w.What, l.config.Job, err)
 		}
 	}

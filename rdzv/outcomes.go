@@ -18,38 +18,15 @@ type outcomes struct {
 	self     Member
 	lease    clientv3.LeaseID // of this agent
 	jobLease clientv3.LeaseID
-	external bool // no agent hosts the store
 }
 
 // put writes how all workers ended.
 func (o *outcomes) put(ctx context.Context, all Outcome) error {
 	err := o.store.Put(ctx, o.keys.Outcomes().Of(o.self.ID), record.Encode(all), o.jobLease)
-	if kv.Full(err) && all.Succeeded() && o.external {
-		err = o.putInFull(ctx)
-	}
 	if err != nil {
 		return o.store.Refused(ctx, fmt.Errorf("cannot write the outcome: %w", err))
 	}
 	return nil
-}
-
-// An etcd whose database is full (NOSPACE) accepts no values, but deletions. A job whose workers
-// have all succeeded ends nevertheless: an agent whose workers have succeeded deletes its member
-// instead of putting its outcome, and the leader deletes the world instead of putting that all
-// have settled. The end of a lease deletes other keys too, by which it is distinguished.
-
-// putInFull tells the leader that all workers have succeeded of this agent.
-func (o *outcomes) putInFull(ctx context.Context) error {
-	remove := clientv3.OpDelete(o.keys.Members().Of(o.self.ID))
-	_, err := o.store.Commit(ctx, nil, []clientv3.Op{remove}, nil)
-	return err
-}
-
-// runExists tells whether the run, and so the attempt, is there, whose world was deleted: then all
-// workers have succeeded. run is the condition for that.
-func (o *outcomes) runExists(ctx context.Context, run []clientv3.Cmp) bool {
-	answer, err := o.store.Commit(ctx, run, nil, nil)
-	return err == nil && answer.Succeeded
 }
 
 // progress writes which workers have ended.

@@ -44,12 +44,11 @@ var withdrawnSeat = record.SpareSeat
 // newSession returns the session of one attempt, which has not joined.
 func newSession(r *registration.Registration, c Config) *Session {
 	store := kv.NewStore(r.Store.Context(), r.Store.Client)
-	k, present := r.Run.Keys.Attempt(c.Attempt), r.Run.Present()
+	k := r.Run.Keys.Attempt(c.Attempt)
 	s := &Session{config: c, registration: r, keys: k, life: newLife(store)}
 	s.verdicts = &verdicts{store: store, keys: k, self: c.Self, lease: r.Run.JobLease}
 	s.outcomes = &outcomes{
 		store: store, keys: k, self: c.Self, lease: r.Lease(), jobLease: r.Run.JobLease,
-		external: r.Elects(),
 	}
 	s.questions = &questions.Agent{
 		Store: store, Keys: k, Self: Peer{
@@ -65,13 +64,8 @@ func newSession(r *registration.Registration, c Config) *Session {
 		Agreed: func() bool { return s.signals.World.Load() != nil },
 	}
 	s.signals = signals.New(store, k, c.Self.ID, signals.Handlers{
-		Verdict: func(v *Verdict) { s.life.cancel(v) },
-		Left:    s.life.withdraw,
-		WorldDeleted: func() {
-			if r.Elects() && s.outcomes.runExists(s.life.answering, present) {
-				s.signals.Succeeded()
-			}
-		},
+		Verdict:  func(v *Verdict) { s.life.cancel(v) },
+		Left:     s.life.withdraw,
 		Question: func(value []byte) { s.questions.Reply(s.life.answering, value) },
 		Invalid:  s.life.cancel,
 		Lost:     func(why error) { store.Lose(watchLost(c.Job, why)) },

@@ -44,8 +44,6 @@ func (a *attempt) absorb(t *turn, key string, c Change) {
 
 func (a *attempt) absorbDeletion(kind, id string) {
 	switch kind {
-	case keys.Member:
-		a.members.markDeleted(id)
 	case keys.Preparing:
 		delete(a.members.preparing, id)
 	case keys.Seat:

@@ -43,9 +43,6 @@ func (g *gathering) open() bool { return !g.phase.complete && g.end.verdict == n
 func (g *gathering) admit(t *turn, id string, value any) {
 	delete(g.members.preparing, id)
 	known, gone, elastic := g.members.byID[id], g.agents.gone[id], g.config.elastic()
-	if known != nil {
-		known.deleted = false
-	}
 	duplicate := known != nil && known.here
 	tooLate := g.phase.complete || gone && g.phase.later ||
 		!g.phase.later && g.members.here >= g.config.Tasks // the world is being published, or was to be

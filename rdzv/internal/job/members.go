@@ -23,7 +23,6 @@ type member struct {
 	lostAt    time.Time     // if its workers ran then; otherwise zero
 	withdrawn bool          // it is lost because it has left the job
 	ending    bool          // has received a signal that ends the attempt
-	deleted   bool          // its key was deleted
 	replaces  string        // host of the lost agent whose seat it has taken over; "" if it is its own
 	before    *member       // the lost agent whose seat it has taken over by joining; or nil
 	ready     bool          // has confirmed that it can start, or said why not
@@ -111,14 +110,12 @@ type members struct {
 	here      int                  // number of tasks of these
 	pending   int                  // number of those that are neither settled nor lost
 	launched  bool                 // they are tasks of a launcher
-	deleted   bool                 // the key of one was deleted that has not settled
 }
 
 func (m *members) add(one *member) {
 	m.byID[one.ID] = one
 	m.all = append(m.all, one)
 	m.launched = m.launched || one.Launched()
-	m.deleted = m.deleted || one.deleted
 	if one.here {
 		m.count(one, 1)
 	}
@@ -211,13 +208,6 @@ func (m *members) unsettled() string {
 
 func (m *members) unseat(id string) {
 	m.unseated = slices.DeleteFunc(m.unseated, func(m Member) bool { return m.ID == id })
-}
-
-// markDeleted notes that the key of one was deleted.
-func (m *members) markDeleted(id string) {
-	if one := m.byID[id]; one != nil {
-		one.deleted, m.deleted = true, true
-	}
 }
 
 func (m *members) prepare(id string, value any) {

@@ -97,31 +97,6 @@ func (s *outcomes) takeProgress(now time.Time, id string, value any) {
 	s.success.begin(now, o.Workers, s.end)
 }
 
-// settleDeleted handles that all workers of an agent have succeeded: in a store that is full it
-// deletes its member instead of putting its outcome. The end of its lease deletes agent/ID.
-func (s *outcomes) settleDeleted(now time.Time) {
-	if !s.config.Elected || !s.members.deleted || s.end.verdict != nil {
-		return
-	}
-	s.members.deleted = false
-	for _, m := range s.members.all {
-		_, there := s.agents.present[m.ID]
-		if !m.deleted || m.settled || m.lost {
-			continue
-		}
-		if !there {
-			s.members.deleted = true // it may register again
-			continue
-		}
-		o := Outcome{Host: m.Host}
-		for i := range m.seat.Workers() {
-			w := Worker{Rank: m.seat.RankOf(i), LocalRank: m.seat.LocalRankOf(i)}
-			o.Workers = append(o.Workers, w)
-		}
-		s.settle(now, m, o)
-	}
-}
-
 // ranMPI tells whether a worker was an MPI program, which cannot start again.
 func (s *outcomes) ranMPI() bool {
 	isMPI := func(w Worker) bool { return w.MPI }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"rdzv/rdzv/internal/keys"
-	"rdzv/rdzv/internal/record"
 )
 
 // State decides for the leader of a job, see the package comment. It follows the job from one
@@ -131,9 +130,6 @@ func (s *State) follow(t *turn) {
 		a.gather.limit(t.now)
 		a.start(t, &s.overlap)
 		a.startWorkers(t)
-		if a.phase.world != nil {
-			a.outcomes.settleDeleted(t.now)
-		}
 		if a.end.verdict == nil {
 			a.init.follow(t)
 		}
@@ -162,24 +158,4 @@ func (s *State) Wake() time.Time {
 		s.attempt.wake(&at, &s.overlap)
 	}
 	return at.time
-}
-
-// Full is called if the store has refused a write because it is full: it accepts only deletions. A
-// job whose workers have all succeeded ends nevertheless. It returns what to write instead, and
-// whether that helps.
-func (s *State) Full(now time.Time, w Write) ([]Write, bool) {
-	done, isVerdict := w.Ops[len(w.Ops)-1].Value.(Verdict)
-	_, isSettled := w.Ops[len(w.Ops)-1].Value.(Settled)
-	switch {
-	case !s.config.Elected:
-		return nil, false
-	case isVerdict && done.Kind == record.Done:
-		t := &turn{now: now}
-		s.attempt.takeVerdict(now, done)
-		s.follow(t)
-		return t.writes, true
-	case isSettled && s.attempt.end.verdict.Kind == record.Done:
-		return []Write{{"end the job", nil, []Op{{Key: s.attempt.keys.World()}}}}, true
-	}
-	return nil, false
 }

@@ -120,13 +120,13 @@ func (g *agreement) seated(
 ) *member {
 	m := g.members.byID[id]
 	if m == nil {
-		m = &member{lost: gone[id], deleted: true}
+		m = &member{lost: gone[id]}
 		m.ID, m.Tasks = id, record.Unplaced(seat.Workers())
 		if seat.Agent != nil {
 			m.Member = *seat.Agent
 		}
 		if i := slices.IndexFunc(waiting, func(m Member) bool { return m.ID == id }); i >= 0 {
-			m.Member, m.deleted = waiting[i], false
+			m.Member = waiting[i]
 		}
 	}
 	m.seat, m.peers, m.here, m.settled = seat.Seat, seat.Peers, true, m.settled || seat.Spare

@@ -88,6 +88,3 @@ func overloaded(err error) bool {
 	return ok && own.Code() == codes.ResourceExhausted &&
 		strings.HasSuffix(err.Error(), "too many requests")
 }
-
-// Full reports whether an etcd has refused a value because its database is full (NOSPACE).
-func Full(err error) bool { return errors.Is(err, rpctypes.ErrNoSpace) }

@@ -86,12 +86,6 @@ func NewOutcome(host string, workers []Worker) Outcome {
 	return o
 }
 
-// Succeeded tells whether there are workers and all have succeeded.
-func (o Outcome) Succeeded() bool {
-	failed := func(w Worker) bool { return !w.OK() }
-	return len(o.Workers) > 0 && !slices.ContainsFunc(o.Workers, failed)
-}
-
 // Failed returns the worker whose failure is that of the agent: the first one that failed
 // before it was stopped, else the first one that failed.
 func (o Outcome) Failed() (Worker, bool) {

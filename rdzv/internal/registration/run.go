@@ -202,9 +202,6 @@ func (r *Run) leave(ctx context.Context, p Parting) {
 	put := clientv3.OpPut(r.Keys.Lost().Of(r.self.ID), record.Encode(why),
 		clientv3.WithLease(r.JobLease))
 	answer, err := kv.Commit(ctx, r.store.Client, nil, append(ops, put), nil)
-	if kv.Full(err) {
-		answer, err = kv.Commit(ctx, r.store.Client, nil, ops, nil)
-	}
 	if err == nil && p == Over && answer.Responses[0].GetResponseRange().Count <= 1 {
 		r.remove(ctx)
 	}

@@ -20,8 +20,6 @@ import (
 type Handlers struct {
 	Verdict func(*record.Verdict) // how the attempt has ended
 	Left    func()                // this agent may leave the job
-	// WorldDeleted says that the leader has removed the world.
-	WorldDeleted func()
 	// Question has a question to all agents. Its calls run at the same time, until Close.
 	Question func(value []byte)
 	Invalid  func(error) // a signal cannot be read
@@ -92,9 +90,6 @@ func (s *Signals) VerdictAt() time.Time { return *s.verdictAt.Load() }
 func (s *Signals) apply(e *clientv3.Event) error {
 	key, value, k := string(e.Kv.Key), e.Kv.Value, s.keys
 	if e.Type != clientv3.EventTypePut {
-		if key == k.World() {
-			s.handlers.WorldDeleted()
-		}
 		return nil
 	}
 	switch key {
@@ -145,14 +140,6 @@ func (s *Signals) takeProgress(value []byte) {
 		default:
 		}
 	}
-}
-
-// Succeeded takes for written that the job has ended well: the leader could only say it by a
-// deletion.
-func (s *Signals) Succeeded() {
-	done := []byte(record.Encode(record.VerdictOf(record.Done)))
-	_ = s.takeVerdict(s.keys.Verdict(), done)
-	_ = s.Settled.take(s.keys.Settled(), []byte(record.Encode(record.Settled{})))
 }
 
 // Signal is a value that is put once.
