@@ -3,11 +3,14 @@ package imports
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"rdzv/internal/pagetest"
 )
 
 const longestCell = 200 // characters
@@ -182,4 +185,61 @@ func anchors(page string) map[string]bool {
 		names[strings.ReplaceAll(name, " ", "-")] = true
 	}
 	return names
+}
+
+// The pages that a new user reads: what they show to type can be copied as it is.
+func startPages(t *testing.T) []string { return append(pagesIn(t, "docs/start"), "README.md") }
+
+// typed are the words with which the commands of these pages begin.
+var typed = strings.Fields(`. [ cat cd cp export if job=$(sbatch kubectl make mkdir mpiexec.hydra mpirun pip podman
+	python3 rdzv rm salloc sbatch scancel scontrol scp sed skopeo srun ssh sudo tail tar until ./train-mpi.sh
+	./train-ssh.sh`)
+
+// Blocks of commands have no prompts and no output. Output and files are in blocks of their own.
+func TestCommandsCanBeCopied(t *testing.T) {
+	for _, name := range startPages(t) {
+		for _, b := range pagetest.Blocks(readPage(t, name)) {
+			commands := b.Commands()
+			for _, c := range commands {
+				words := strings.Fields(shownJoin.ReplaceAllString(c.Line, ""))
+				if !strings.HasPrefix(c.Line, "#") && !slices.Contains(typed, words[0]) {
+					t.Errorf("%s: a block of commands has the line %q: is it a command?", name, c.Line)
+				}
+			}
+			if len(commands) == 0 {
+				continue
+			}
+			shell := exec.CommandContext(t.Context(), "bash", "-n")
+			shell.Stdin = strings.NewReader(b.Text)
+			if out, err := shell.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s\n%s", name, err, out, b.Text)
+			}
+		}
+	}
+}
+
+var shownJoin = regexp.MustCompile(`^RDZV_JOIN=\S+ `)
+
+// A file of examples/ that a page shows is shown as it is.
+func TestFilesOfPages(t *testing.T) {
+	shown := 0
+	for _, name := range startPages(t) {
+		for _, b := range pagetest.Blocks(readPage(t, name)) {
+			if b.File == "" {
+				continue
+			}
+			found, err := filepath.Glob(filepath.Join("examples/*", filepath.Base(b.File)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range found {
+				if shown++; b.Text != readPage(t, file) {
+					t.Errorf("%s does not show %s as it is", name, file)
+				}
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("no page shows a file of examples/")
+	}
 }

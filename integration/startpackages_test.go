@@ -10,12 +10,16 @@ import (
 var distDir = flag.String("dist", "", "the `directory` of a release, whose packages the page about "+
 	"the installation installs; without it the rdzv to test is packed")
 
-// newInstallPlace has the packages of a release in the home of node1, and on both nodes an environment
-// with torch in ~/venv.
+// newInstallPlace has what make install needs in ~/rdzv, the packages of a release in the home of
+// node1, and on both nodes an environment with torch in ~/venv.
 func newInstallPlace(t *testing.T) *startPlace {
 	t.Helper()
 	p := newStartPlace(t, ownHomes)
-	p.env = append(p.env, "PIP_DISABLE_PIP_VERSION_CHECK=1") // it needs a network
+	// pip needs a network to check its version; make installs the rdzv to test instead of building one.
+	p.env = append(p.env, "PIP_DISABLE_PIP_VERSION_CHECK=1", "MAKEFLAGS=s -- RDZV="+*rdzvBin)
+	for _, name := range []string{"Makefile", "scripts"} {
+		p.link(filepath.Join("..", name), filepath.Join(p.homes[0], "rdzv", name))
+	}
 	p.addEnvironment(0)
 	venv := filepath.Join(p.homes[0], "venv")
 	if out, err := exec.Command("cp", "-a", venv, p.homes[1]).CombinedOutput(); err != nil {

@@ -14,8 +14,6 @@ func TestTrainSSHStops(t *testing.T) {
 	p := newStartPlace(t, oneHome)
 	home := p.homes[0]
 	p.must(os.MkdirAll(filepath.Join(home, "venv/bin"), 0o700))
-	p.must(os.MkdirAll(filepath.Join(home, ".config/rdzv"), 0o700))
-	p.write(filepath.Join(home, ".config/rdzv/token"), oneToken, 0o600)
 	p.write(filepath.Join(home, "venv/bin/activate"), "PATH=~/venv/bin:$PATH\n", 0o600)
 	p.link(*rdzvBin, filepath.Join(home, "venv/bin/rdzv"))
 	text, err := os.ReadFile("../examples/two-nodes/train-ssh.sh")

@@ -51,6 +51,20 @@ func transcriptsIn(page, text string) (found []transcript) {
 	return found
 }
 
+// outputsIn are the commands of a page without prompts that are followed by what they print.
+func outputsIn(t *testing.T, page, text string) (found []transcript) {
+	t.Helper()
+	for _, s := range stepsOf(t, text) {
+		if len(s.shows) > 0 {
+			found = append(found, transcript{page: page, commands: []shownCommand{s.shownCommand}})
+		}
+	}
+	if len(found) == 0 {
+		t.Errorf("%s shows what no command prints", page)
+	}
+	return found
+}
+
 // What the pages show on a terminal is what a terminal shows.
 func TestTranscripts(t *testing.T) {
 	// Not parallel: on a busy machine rank 0 waits for others for 10 s, which is one line more.
@@ -69,6 +83,9 @@ func TestTranscripts(t *testing.T) {
 		}
 		page = filepath.Base(page)
 		found := transcriptsIn(page, string(text))
+		if page == "README.md" { // a start page: without prompts
+			found = outputsIn(t, page, string(text))
+		}
 		shown += len(found)
 		for _, tr := range found {
 			t.Run(page+"/"+tr.commands[0].typed, func(t *testing.T) {
@@ -200,6 +217,7 @@ var variants = []struct {
 	{regexp.MustCompile(`\([\w/]+/launch\.c:\d+\)`), "(launch.c)"}, // of MPICH
 	{regexp.MustCompile(`^(OMPI_ALLOW_\w+=1 )*mpirun(\.openmpi)?( --oversubscribe)?`), "mpirun"},
 	{regexp.MustCompile(` (\S*/)?python3 examples/`), " PYTHON examples/"},
+	{regexp.MustCompile(`\bloss \d+\.\d+$`), "loss N"},
 	{regexp.MustCompile(`loss [\d.]+, [\d.]+% right`), "loss N, N% right"},
 	{regexp.MustCompile(`\brdzv \S+ (commit \S+ )?go\S+ etcd \S+ `), "rdzv VERSION "}, // without git
 	{regexp.MustCompile(`\brdzv-\S+\.whl\b`), "rdzv-VERSION.whl"},

@@ -4,7 +4,7 @@
 #     ./train-ssh.sh node2 node3 -- --epochs 20
 #
 # The words after -- are the arguments of train.py. Every node has this directory, at the same path,
-# ~/venv with torch and rdzv, and the same ~/.config/rdzv/token.
+# and ~/venv with torch and rdzv.
 set -eu
 cd "$(dirname "$0")"
 
@@ -19,9 +19,13 @@ done
 command="cd ${PWD@Q} && . ~/venv/bin/activate && exec rdzv exec --nodes $((${#others[@]} + 1)) \
 	--store $(hostname) --join-timeout 1m --nproc-per-node 2 -- python3 train.py ${*@Q}"
 
+# A secret that all nodes get, and that ps does not show.
+RDZV_TOKEN=$(~/venv/bin/rdzv token)
+export RDZV_TOKEN
+
 shells=()
 for node in "${others[@]}"; do
-	ssh -n "$node" "$command" &
+	ssh "$node" "read -r RDZV_TOKEN && export RDZV_TOKEN && $command" <<<"$RDZV_TOKEN" &
 	shells+=("$!")
 done
 

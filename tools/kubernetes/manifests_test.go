@@ -119,6 +119,44 @@ func TestDocsQuoteAnExample(t *testing.T) {
 	}
 }
 
+// The command of docs/start/kubernetes.md changes the name and the number of pods everywhere, and
+// nothing else.
+func TestCopyOfAnExample(t *testing.T) {
+	var command string
+	for line := range strings.Lines(unindented(t, "../../docs/start/kubernetes.md")) {
+		if strings.HasPrefix(line, "sed ") {
+			command = line
+		}
+	}
+	file := filepath.Join(t.TempDir(), "eval.yaml")
+	shell := exec.CommandContext(t.Context(), "bash", "-c", strings.Replace(command, "> eval.yaml", `> "$0"`, 1), file)
+	shell.Dir = examples
+	if out, err := shell.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	var service core.Service
+	var job batch.Job
+	for i, object := range []any{&service, &job} {
+		if err := yaml.UnmarshalStrict(objects(t, file)[i], object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pod := job.Spec.Template.Spec
+	for _, name := range []string{service.Name, service.Spec.Selector["job-name"], job.Name, pod.Subdomain} {
+		if name != "eval" {
+			t.Errorf("a name is %q", name)
+		}
+	}
+	main := pod.Containers[0]
+	if *job.Spec.Completions != 4 || *job.Spec.Parallelism != 4 || main.Env[0].Value != "4" {
+		t.Errorf("%d completions, %d at once, %v", *job.Spec.Completions, *job.Spec.Parallelism, main.Env[0])
+	}
+	if command := strings.Join(main.Command, " "); main.Image != "registry.example.com/train:1" ||
+		!strings.HasSuffix(command, " python3 train.py") {
+		t.Errorf("the program has changed: %s in %s", command, main.Image)
+	}
+}
+
 // unindented returns the lines of a file without the spaces at their beginnings.
 func unindented(t *testing.T, file string) string {
 	t.Helper()
