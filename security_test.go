@@ -1,33 +1,72 @@
 package imports
 
 import (
-	"bytes"
-	"os"
 	"os/exec"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
-var testNames = regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
+// protections are what docs/security.md promises, and the tests that attack it.
+var protections = []struct{ what, tests string }{
+	{"who joins a job, stops it or reads its messages",
+		"TestAttacksOnTheStore TestGateRejectsAttackers FuzzGreeting"},
+	{"the start of a job, against garbage and half-open connections",
+		"TestAttackGarbage TestAttackHalfOpenHandshakes TestAgentPassesHalfOpenHandshakes FuzzProof"},
+	{"the start of a job without a launcher, against replayed beacons",
+		"TestAttackReplayedBeacons TestAttackBeaconsOfRunningJob TestReplayedBeacon FuzzBeacon"},
+	{"a job, against other jobs and recorded handshakes",
+		"TestAttackOtherJobAndReplay TestProof"},
+	{"the store, against misuse of HTTP/2",
+		"TestAttackMember"},
+	{"the token: nobody else reads or chooses it",
+		"TestTokenFileIsRefused TestTokenFileOfAnotherUser TestTokenFileRace"},
+	{"secrets: in no message, argument, worker's variable or file",
+		"TestSecretsAreNotVisible TestNoSecretOnDisk TestSecretsAreNotPrinted"},
+	{"exported values: in no message, report or file",
+		"TestExportIsNotVisible"},
+	{"which file `--report` or `--events` writes",
+		"TestReportThroughLinkOfOtherUser TestLinkOfOtherUser"},
+	{"what an agent answers to `rdzv status` of its user",
+		"TestOtherUser TestOverflowUser"},
+	{"that jobs start, if another user occupies socket addresses",
+		"TestAttackLocalUser TestAllPortsAreClaimed"},
+	{"one MASTER_PORT for one job",
+		"TestAllPortsAreClaimed TestManyMasterPorts"},
+	{"that a job ends, even if one of its processes is stopped",
+		"TestAttackFrozenProcess"},
+	{"that an agent ends, even if a file does not respond",
+		"TestSignalsOnHungFileSystem TestReportOnHungFileSystem TestReportToFIFO"},
+	{"a job, against scans of MASTER_PORT",
+		"TestAttackPortScan"},
+	{"that jobs work with wrong or changing clocks",
+		"TestAttackClocks TestCertificatesNeedNoClock"},
+}
 
-// The tests that docs/security.md names exist.
+var protection = regexp.MustCompile(`(?m)^\| (.+) \| (?:yes|-) \| (?:yes|-) \| (?:yes|no|-) \|$`)
+
+// What the page promises is tested: each line of its table, by tests that exist.
 func TestTestsOfSecurityPage(t *testing.T) {
-	page, err := os.ReadFile("docs/security.md")
-	if err != nil {
-		t.Fatal(err)
+	var promised, tested []string
+	for _, m := range protection.FindAllStringSubmatch(readPage(t, "docs/security.md"), -1) {
+		promised = append(promised, m[1])
 	}
 	out, err := exec.CommandContext(t.Context(), "grep", "-rh", "--include=*_test.go", "^func ",
 		".").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := testNames.FindAllSubmatch(page, -1)
-	if len(names) == 0 {
-		t.Error("docs/security.md names no test")
-	}
-	for _, name := range names {
-		if !bytes.Contains(out, append(append([]byte("func "), name[1]...), '(')) {
-			t.Errorf("docs/security.md names %s, which does not exist", name[1])
+	for _, p := range protections {
+		tested = append(tested, p.what)
+		for _, name := range strings.Fields(p.tests) {
+			if !strings.Contains(string(out), "func "+name+"(") {
+				t.Errorf("%s: the test %s does not exist", p.what, name)
+			}
 		}
+	}
+	if !slices.Equal(promised, tested) {
+		t.Errorf("the page promises\n%s\ntests are named for\n%s", strings.Join(promised, "\n"),
+			strings.Join(tested, "\n"))
 	}
 }
