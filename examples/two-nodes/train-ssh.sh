@@ -19,13 +19,15 @@ done
 command="cd ${PWD@Q} && . ~/venv/bin/activate && exec rdzv exec --nodes $((${#others[@]} + 1)) \
 	--store $(hostname) --join-timeout 1m --nproc-per-node 2 -- python3 train.py ${*@Q}"
 
-# A secret that all nodes get, and that ps does not show.
+# A secret that all nodes get, and that ps does not show: the others read it from stdin.
 RDZV_TOKEN=$(~/venv/bin/rdzv token)
 export RDZV_TOKEN
+on_others="read -r RDZV_TOKEN && export RDZV_TOKEN && $command"
 
 shells=()
 for node in "${others[@]}"; do
-	ssh "$node" "read -r RDZV_TOKEN && export RDZV_TOKEN && $command" <<<"$RDZV_TOKEN" &
+	# shellcheck disable=SC2029 # it is meant to expand here
+	ssh "$node" "$on_others" <<<"$RDZV_TOKEN" &
 	shells+=("$!")
 done
 

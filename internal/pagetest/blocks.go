@@ -34,8 +34,8 @@ type Command struct {
 
 var (
 	blockOrComment = regexp.MustCompile(`(?m)^ *<!-- .* -->$|^ {4,}.*\n(?:\n* {4,}.*\n)*`)
-	blockComment   = regexp.MustCompile(`^ *<!-- (not run|first|the file|output|meanwhile|on node[12])` +
-		`(?:,? on node([12]))?:? ?(.*) -->$`)
+	blockComment   = regexp.MustCompile(`^ *<!-- ` +
+		`(not run|first|the file|output|meanwhile|on node[12])(?:,? on node([12]))?:? ?(.*) -->$`)
 )
 
 // Blocks are the blocks of a page, in order.
