@@ -132,6 +132,14 @@ func (id Identity) ownDevices(count int) string {
 	return start + own
 }
 
+// OnePerDevice is how many workers can have a device of their own in this mode.
+func (d Devices) OnePerDevice(mode DeviceMode) int {
+	if mode == DeviceMask || mode == DeviceVirtual {
+		return d.Count()
+	}
+	return d.usable()
+}
+
 // OneWorker is a sentence about a node whose only worker sees several devices, "" if it does not.
 func (d Devices) OneWorker() string {
 	if d.Count() < 2 {

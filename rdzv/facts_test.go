@@ -107,6 +107,41 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// Different numbers of GPUs are allowed, but not none beside some. Agents that run different programs,
+// and those that have been given a number of workers, are not compared.
+func TestLackGPUs(t *testing.T) {
+	const some, fewer, none = record.GPUs + "=8", record.GPUs + "=4", record.GPUs + "=0"
+	for name, c := range map[string]struct {
+		members []Member
+		lacking string
+	}{
+		"equal":           {[]Member{onNode("a", "", some), onNode("b", "", some)}, ""},
+		"fewer":           {[]Member{onNode("a", "", some), onNode("b", "", fewer)}, ""},
+		"none at all":     {[]Member{onNode("a", "", none), onNode("b", "", none)}, ""},
+		"given":           {[]Member{onNode("a", "", some), onNode("b", "")}, ""},
+		"another program": {[]Member{onNode("a", "x", some), onNode("b", "y", none)}, ""},
+		"another fact":    {[]Member{onNode("a", "", "python=1"), onNode("b", "", "python=0")}, ""},
+		"one has none": {
+			[]Member{onNode("a", "", some), onNode("b", "", none), onNode("c", "", fewer)},
+			"number of GPUs is 8 on a, but 0 on b, 4 on c",
+		},
+		"agents of one host": {
+			[]Member{onNode("a", "", some), onNode("a", "", none), onNode("b", "", some)},
+			"number of GPUs is 8 on a, b, but 0 on a",
+		},
+	} {
+		lacking := ""
+		for _, c := range Compare(c.members) {
+			if c.LackGPUs() {
+				lacking += c.String()
+			}
+		}
+		if lacking != c.lacking {
+			t.Errorf("%s: %q, want %q", name, lacking, c.lacking)
+		}
+	}
+}
+
 // The leader compares the facts when all have joined. Differences prevent the start if one agent is
 // strict.
 func TestStrict(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"rdzv/cmd/rdzv/internal/advice"
 	"rdzv/cmd/rdzv/internal/announce"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
@@ -121,6 +122,7 @@ func (c *checking) plan(args []string) (*agent.Local, error) {
 		Deep:   c.flags.deep,
 	}
 	config.Program, config.Problems = program, problems
+	config.WorkerPerGPU = config.WorkerPerGPU && !advice.StartsWorkers(program)
 	config.Events = c.event
 	config.StoreFailed = func(err error) { os.Exit(c.codeOf(agent.Result{}, err)) }
 	local, err := agent.Plan(config)

@@ -19,7 +19,8 @@ const envHelp = `Usage: rdzv env [flags] [[--] PROGRAM [ARG]...]
 Print the variables that exec would set here for its first worker. It does not
 contact other agents: variables that depend on the other agents are left out,
 such as MASTER_ADDR and MASTER_PORT, and those that the launcher does not give.
-Without PROGRAM, USE_LIBUV is right for one that the python3 of PATH runs.
+Without PROGRAM, the number of workers and USE_LIBUV are right for one that the
+python3 of PATH runs.
 
 {flags}
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"rdzv/cmd/rdzv/internal/advice"
 	"rdzv/cmd/rdzv/internal/announce"
 	"rdzv/cmd/rdzv/internal/eventfile"
 	"rdzv/cmd/rdzv/internal/exitorder"
@@ -109,6 +110,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 		e.nameLogs()
 	}
 	config.Program, config.Problems = e.program, e.problems
+	config.WorkerPerGPU = config.WorkerPerGPU && !advice.StartsWorkers(e.program)
 	config.Tasks, config.TasksMissing = e.others.forAgent(config), e.missing
 	if role.Err != nil {
 		own.Verbose("one agent per task: %v", role.Err)

@@ -15,7 +15,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
 done
 [ $# = 0 ] || shift
 
-# The same command on every node. With GPUs: --nproc-per-node gpu.
+# The same command on every node. With GPUs, omit --nproc-per-node.
 command="cd ${PWD@Q} && . ~/venv/bin/activate && exec rdzv exec --nodes $((${#others[@]} + 1)) \
 	--store $(hostname) --join-timeout 1m --nproc-per-node 2 -- python3 train.py ${*@Q}"
 

@@ -22,7 +22,7 @@ import (
 
 // Config says what one agent is to do. Nothing else is read from the process's environment, flags
 // or streams. Program is required; the zero value of every other field is a usable
-// default, that of "rdzv exec", see [Defaults].
+// default, that of "rdzv exec" but for WorkerPerGPU, see [Defaults].
 type Config struct {
 	// Program is the program that every worker runs, and its arguments. A name without a slash is
 	// looked up in PATH of Environ.
@@ -64,6 +64,10 @@ type Config struct {
 	// ProcsPerNode is the number of workers of this agent, as [envmap.ProcsPerNode] reads it. "" is
 	// what the launcher asks for, else 1.
 	ProcsPerNode string
+	// WorkerPerGPU makes it one for each GPU if neither says how many, and one without GPUs, where an
+	// agent is the only one of its node: without a launcher, or on a platform with one agent per
+	// node. The program must be python or a .py file. "rdzv exec" sets it.
+	WorkerPerGPU bool
 	// Job names the run, equal on all its agents; "" is the launcher's name for it, else one made
 	// of mpiexec's address under MPICH, or of the program, its arguments and the user id. At most
 	// [MaxJob] bytes, no control characters, and as [rdzv.CheckName] says.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"rdzv/envmap"
-	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/exports"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/limits"
@@ -89,23 +88,6 @@ func (l *Local) inspect() {
 func (l *Local) readExports() (err error) {
 	c := l.Config
 	l.exports, err = exports.Read(c.Export, c.ExportFile, l.env, l.layout().MayRunRank0())
-	return err
-}
-
-// countWorkers determines how many workers this agent runs; 1 if that fails.
-func (l *Local) countWorkers() error {
-	procs := l.Config.ProcsPerNode
-	if procs == "" {
-		procs = l.Placement.PerNode
-	}
-	l.Workers, l.OwnTasks = 1, procs != ""
-	if procs == "" {
-		return nil
-	}
-	n, err := envmap.ProcsPerNode(procs, l.Devices.CountFor(procs), l.CPUs.Count, rdzv.MaxSlots)
-	if err == nil {
-		l.Workers = n
-	}
 	return err
 }
 

@@ -25,6 +25,7 @@ type Local struct {
 	Job       string         // name of the run, equal on all its agents
 	Agents    int            // of the job
 	Workers   int            // of this agent
+	PerGPU    bool           // there is a worker for each GPU, or one without GPUs
 	OwnTasks  bool           // the workers are the agent's own tasks: none of them is the launcher's
 	Path      string         // the program's file; "" if it was not found
 	HeadStart time.Duration  // of rank 0: Config.HeadStart, or 0 for a program that needs none
@@ -86,6 +87,7 @@ func (l *Local) FirstOfJob() bool { return l.all().first().Placement.Rank <= 0 }
 func (l *Local) facts() rdzv.Facts {
 	hidden := slices.Concat(l.Exported(), l.exports.Own)
 	own := facts.Of(l.Config.Program, l.setup.Program, l.env, hidden)
+	own.Known = append(own.Known, l.gpuFact()...)
 	for _, t := range l.tasks {
 		if !envmap.SameButForTask(t.env, l.env) {
 			own = own.With(facts.Of(l.Config.Program, t.setup.Program, t.env, hidden))

@@ -95,6 +95,7 @@ func (m *membership) awaitWorld(ctx context.Context, agreed func()) {
 		m.port.Release()
 	}
 	m.events.send(WorldAgreed{m.world, m.attempt().announcer().Restart()})
+	m.notePerGPU()
 }
 
 // takeExports gives this agent's workers what rank 0's agent exports. If that can keep a worker

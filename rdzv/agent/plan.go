@@ -210,17 +210,6 @@ func checkAllocation(l *Local) error {
 	return &UnusedAllocationError{l.Workers, a}
 }
 
-// idleDevices is a sentence for the user if a launcher has started one task on this node, and its
-// one worker sees several devices; "" if the user has said that this is meant.
-func (l *Local) idleDevices() string {
-	c, p := l.Config, l.Placement
-	if !p.Launcher.Reports() || p.LocalSize != 1 || l.Workers != 1 || l.OwnTasks ||
-		c.Device == envmap.DeviceNone || c.Check != nil {
-		return ""
-	}
-	return l.Devices.OneWorker()
-}
-
 // Preview is for "rdzv env": an agent's first worker as far as it is known before the agents meet.
 type Preview struct {
 	Identity envmap.Identity // unknown numbers are 0 or 1

@@ -127,7 +127,7 @@ func (r *reporter) names(what string, names []string) {
 // compared reports the differences between the nodes, unless the verdict has them.
 func (r *reporter) compared(all []rdzv.Comparison, strict bool) {
 	for _, comparison := range all {
-		if comparison.Differs() && !strict {
+		if comparison.Differs() && !strict && !comparison.LackGPUs() {
 			r.send(NodesDiffer{comparison})
 		}
 	}

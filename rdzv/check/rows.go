@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/internal/record"
 )
 
 // rowsOf are the facts of all members, in the order of the first member that has each.
@@ -21,7 +22,9 @@ func rowsOf(members []rdzv.Member, names []string) []Row {
 			row.Own, row.Warned = row.Own || f.Own, row.Warned || f.Warning != ""
 		}
 		for _, f := range m.Facts.Known {
-			b.row(f.Name).add(names[i], f.Value)
+			if f.Name != record.GPUs { // there is a row of their models
+				b.row(f.Name).add(names[i], f.Value)
+			}
 		}
 	}
 	b.variables(members, names)

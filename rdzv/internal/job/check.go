@@ -42,12 +42,18 @@ func (c *checking) compare(t *turn, members []Member) (problems []NodeProblem, m
 		t.notify(Compared{all, strict})
 	}
 	for _, one := range all {
-		if strict && one.Differs() {
-			text := record.Clip(fmt.Sprintf("cannot start: %v (Config.Strict)", one))
-			problems = append(problems, NodeProblem{
-				Problem: Problem{Kind: record.DifferenceProblem, Text: text},
-			})
+		p := Problem{Kind: record.DifferenceProblem}
+		switch {
+		case one.LackGPUs():
+			p.Text = fmt.Sprintf("cannot start one worker per GPU: %v", one)
+			p.Hint = "leave out the nodes without a GPU, or give Config.ProcsPerNode N on all nodes"
+		case strict && one.Differs():
+			p.Text = fmt.Sprintf("cannot start: %v (Config.Strict)", one)
+		default:
+			continue
 		}
+		p.Text = record.Clip(p.Text)
+		problems = append(problems, NodeProblem{Problem: p})
 	}
 	return record.Cut(problems)
 }

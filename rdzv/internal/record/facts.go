@@ -33,9 +33,13 @@ type Fact struct {
 	Scope string `json:"scope,omitempty"`
 }
 
+// GPUs is the name of the fact how many GPUs an agent has that starts a worker for each of them
+// because nobody has said how many there are to be.
+const GPUs = "number of GPUs"
+
 // Comparison is a fact, or a variable, as the nodes have it.
 type Comparison struct {
-	// in what they differ: `python`, `torch`, `script NAME`, or a variable's name
+	// in what they differ: `python`, `torch`, `script NAME`, `number of GPUs`, or a variable's name
 	Fact string `json:"fact"`
 	// the nodes by value, the value of most nodes first, at most 8
 	Groups []Group `json:"groups"`
@@ -55,6 +59,13 @@ type Group struct {
 
 // Differs tells whether nodes differ in the fact.
 func (c Comparison) Differs() bool { return len(c.Groups) > 1 && !c.Mixed }
+
+// LackGPUs tells whether some agents start a worker for each GPU, and others have no GPU: ranks
+// without one would join those that have one.
+func (c Comparison) LackGPUs() bool {
+	isNone := func(g Group) bool { return g.Value == "0" }
+	return c.Fact == GPUs && len(c.Groups) > 1 && slices.ContainsFunc(c.Groups, isNone)
+}
 
 // String returns a line for people: "python is 3.11 on node1, node2 and 6 more, but 3.9 on node7".
 func (c Comparison) String() string {

@@ -34,6 +34,15 @@ func WithoutTorchrun(program []string) string {
 	return shell.Line(slices.Concat(words, []string{"--", "python3"}, own[script:])...)
 }
 
+// StartsWorkers tells whether a program starts the workers of its node itself, as torchrun does.
+func StartsWorkers(program []string) bool {
+	if len(program) == 0 {
+		return false
+	}
+	_, is := torchrunArgs(program)
+	return is
+}
+
 // workersFlags are the flags of torchrun, accelerate and DeepSpeed for the number of workers.
 var workersFlags = []string{"--nproc-per-node", "--num-processes", "--num-gpus"}
 

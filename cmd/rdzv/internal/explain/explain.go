@@ -146,6 +146,8 @@ func workersRow(local *agent.Local) row {
 		from = "--nproc-per-node " + local.Config.ProcsPerNode
 	case local.Placement.PerNode != "":
 		from = string(local.Placement.Launcher) + " requests " + local.Placement.PerNode
+	case local.PerGPU && local.Workers > 1:
+		from = "one per GPU if the program is python or ends in .py, otherwise 1"
 	}
 	return row{What: "workers", Value: strconv.Itoa(local.Workers), From: from}
 }

@@ -14,6 +14,9 @@ import (
 	"rdzv/internal/hint"
 )
 
+// Spelled annotates a flag with its name as it is spelled in the arguments.
+const Spelled = "spelled"
+
 // New is a flag set that prints nothing itself and ends at the first argument that is not a
 // flag, so that it never takes a flag of the program.
 func New(command string) *pflag.FlagSet {
@@ -38,6 +41,7 @@ func Parse(f *pflag.FlagSet, args []string, env envmap.Env) (rest []string, err 
 		}
 		name, _, _ := strings.Cut(strings.TrimLeft(words[0], "-"), "=")
 		given[string(Canonical(f, name))] = name
+		_ = f.SetAnnotation(name, Spelled, []string{name}) // an unknown flag is a problem
 	}
 	f.VisitAll(func(flag *pflag.Flag) {
 		value := env[Variable(flag.Name)]

@@ -130,6 +130,7 @@ type Process struct {
 func (o *Options) Config(p Process) agent.Config {
 	c := o.settings(p.Env)
 	c.Environ, c.Stdin, c.Stdout, c.Stderr = p.Environ, p.Stdin, p.Stdout, p.Stderr
+	c.WorkerPerGPU = !asTorchrun(o.given)
 	c.ShowJoinLine = p.Console.Terminal()
 	if p.Console.Rewrites() {
 		c.ReportEvery = time.Second

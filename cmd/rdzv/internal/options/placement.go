@@ -24,7 +24,7 @@ type placement struct {
 	nodes    int
 	minNodes int // of --nodes MIN:MAX; 0 if it has one number
 	nodeRank int
-	procs    string // --nproc-per-node, as envmap.ProcsPerNode reads it; "" is one worker per task
+	procs    string // --nproc-per-node, as envmap.ProcsPerNode reads it; "" is the default
 }
 
 func (p *placement) rows() []flags.Row {
@@ -36,7 +36,8 @@ func (p *placement) rows() []flags.Row {
 		flags.Flag("--node-rank N", "rank of this node in a job without a launcher (by host name)",
 			&p.nodeRank),
 		flags.Flag("--nproc-per-node N", "workers per agent: a number; gpu, xpu, npu, hpu or cpu "+
-			"for one per device; or auto (1)",
+			"for one per device; or auto (one per GPU if PROGRAM is python and there is no "+
+			"launcher, otherwise 1)",
 			&p.procs).Of("gpu", "cpu", "auto", "xpu", "npu", "hpu"),
 		flags.Flag("--job NAME", "name of the job, the same on all agents (generated)", &p.job),
 	}

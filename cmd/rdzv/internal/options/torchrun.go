@@ -62,6 +62,18 @@ func (t *Torchrun) define(f *pflag.FlagSet) {
 	f.AddFlagSet(own)
 }
 
+// asTorchrun tells whether flags by which nodes meet are given as torchrun spells them: without
+// --nproc-per-node, torchrun starts one worker on each node.
+func asTorchrun(f *pflag.FlagSet) (is bool) {
+	f.Visit(func(flag *pflag.Flag) {
+		for _, name := range flag.Annotations[flags.Spelled] {
+			name = strings.ReplaceAll(name, "_", "-")
+			is = is || name == "nnodes" || name == "standalone" || strings.HasPrefix(name, "rdzv-")
+		}
+	})
+	return is
+}
+
 // setEndpoint sets --store to the endpoint of torchrun's rendezvous. Port 0 is any port there.
 func setEndpoint(f *pflag.FlagSet, endpoint string) error {
 	if host, isAny := strings.CutSuffix(endpoint, ":0"); isAny {

@@ -18,3 +18,10 @@ func IsScript(fsys fs.FS, file string, words []string) bool {
 	}
 	return slices.ContainsFunc(words, isInterpreted) || files{fsys, "/"}.read(file, 2) == "#!"
 }
+
+// IsPython tells whether a file in a directory is, when links are followed, an interpreter or a
+// python file.
+func IsPython(fsys fs.FS, file, dir string) bool {
+	name := path.Base(files{fsys, dir}.real(file))
+	return pythonName.compiled().MatchString(name) || strings.HasSuffix(name, ".py")
+}

@@ -30,7 +30,7 @@ func (s *Setup) findProgram() (err error) {
 		return hint.With(err,
 			cmp.Or(advice.OnProgram(err, s.Argv, s.Environ), pathHint(s.Argv[0])))
 	}
-	s.HeadStart = 0
+	s.HeadStart, s.IsPython = 0, s.isPython()
 	if file, err := filepath.Abs(s.Path); err == nil && program.IsScript(s.Root, file, s.Argv) {
 		s.HeadStart = s.Wanted.HeadStart
 	}
@@ -78,6 +78,11 @@ func (s *Setup) similarTo(script string) string {
 		return in + near
 	}
 	return ""
+}
+
+// isPython tells whether the program's file is python, or a python file.
+func (s *Setup) isPython() bool {
+	return strings.HasSuffix(s.Argv[0], ".py") || program.IsPython(s.Root, s.Path, s.dir)
 }
 
 // pathHint returns a suggestion if no program of this name was found in PATH, or "" if it is a path

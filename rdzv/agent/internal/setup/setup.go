@@ -40,6 +40,7 @@ type Setup struct {
 	Path      string          // the program's file; "" if it was not found
 	HeadStart time.Duration   // of rank 0, 0 for a program that needs none
 	NCCL      bool            // NCCL has a configuration file
+	IsPython  bool            // the program's file is python, or a python file; set by Check
 
 	dir   string // of the workers; "" if it was removed
 	noDir error  // why it is unknown

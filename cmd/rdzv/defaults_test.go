@@ -1,0 +1,159 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rdzv/cmd/rdzv/internal/announce"
+	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/options"
+	"rdzv/cmd/rdzv/internal/reportfile"
+	"rdzv/envmap"
+	"rdzv/internal/pagetest"
+	"rdzv/rdzv/agent"
+)
+
+// placementPage is the page with the table, whatever the directory of the test is.
+func placementPage(t *testing.T) string {
+	t.Helper()
+	page, err := filepath.Abs("../../docs/guide/placement.md")
+	fatalIf(t, err)
+	return page
+}
+
+// planned is the agent that exec plans for a command line.
+func planned(t *testing.T, environ, args []string) *agent.Local {
+	t.Helper()
+	environ = append([]string{"HOME=" + t.TempDir()}, environ...)
+	quiet := console.To(io.Discard, false)
+	a := &app{environ: environ, env: envmap.ParseEnv(environ), console: quiet}
+	words := announce.New(quiet)
+	e := &execution{
+		app: a, options: options.New(), words: words, report: reportfile.New(quiet, words, nil),
+	}
+	local, err := e.plan(args)
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return local
+}
+
+// write makes files in a directory: links to what follows "->", programs if their names are in bin.
+func write(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		name, target, isLink := strings.Cut(name, "->")
+		file := filepath.Join(dir, name)
+		fatalIf(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		if isLink {
+			fatalIf(t, os.Symlink(target, file))
+			continue
+		}
+		fatalIf(t, os.WriteFile(file, []byte("a file\n"), 0o700))
+	}
+}
+
+// How many workers an agent starts by default, and why: the table of the page. Each row has command
+// lines for which it holds.
+func TestGeneratedWorkers(t *testing.T) {
+	const (
+		lws  = "LWS_WORKER_INDEX=0 LWS_GROUP_SIZE=2 LWS_LEADER_ADDRESS=127.0.0.1"
+		pet  = "PET_NODE_RANK=0 PET_NNODES=2 PET_MASTER_ADDR=127.0.0.1 PET_NPROC_PER_NODE=2"
+		ompi = "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_SIZE="
+		srun = "SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_NTASKS=4 SLURM_LOCALID=0 " +
+			"SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=4 SLURM_STEP_NUM_NODES=1"
+		worker = "RDZV_RUN_ID=x RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1"
+
+		three = "CUDA_VISIBLE_DEVICES=0,1,2"
+		none  = "CUDA_VISIBLE_DEVICES="
+	)
+	file, dir := placementPage(t), t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	write(t, dir, "bin/python3.11", "bin/python3->python3.11", "bin/python->python3", "bin/bash", "bin/env",
+		"bin/train->../main.py", "bin/python2->bash", "bin/pypython", "main.py")
+	t.Chdir(dir)
+	type job struct {
+		environ, command string
+		workers          int
+	}
+	page := "| started by | program | workers on the node |\n|---|---|---|\n"
+	for _, row := range []struct {
+		by, program, workers string
+		jobs                 []job
+	}{
+		{
+			"you, or a platform such as LeaderWorkerSet", "`python3`, `/opt/venv/bin/python`, `main.py`",
+			"one per GPU, 1 without GPUs", []job{
+				{three, "-- python3 main.py", 3}, {three, "-- " + bin + "/python -c pass", 3},
+				{three, "-- ./main.py", 3}, {three, "-- train", 3}, {three, "main.py", 3},
+				{three, "-m package", 3}, {three, "--nodes 2 -- python3 main.py", 3},
+				{three, "--launcher none main.py", 3}, {three, "--device mask main.py", 3},
+				{three + " " + lws, "-- python main.py", 3}, {none, "-- python3 main.py", 1},
+				{none + " " + lws, "main.py", 1}, {"CUDA_VISIBLE_DEVICES=5", "main.py", 1},
+				{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", "main.py", 1},
+				{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", "--device mask main.py", 2},
+				{"ASCEND_RT_VISIBLE_DEVICES=0,1", "main.py", 2},
+			},
+		},
+		{"the same", "`bash`, `nvidia-smi`, any other program", "1", []job{
+			{three, "-- bash main.py", 1}, {three, "-- python2 main.py", 1}, {three, "-- pypython", 1},
+			{three + " " + lws, "-- bash", 1}, {three, "-- env python3 main.py", 1},
+		}},
+		{
+			"the same, with `--nnodes`, `--rdzv-*` or `--standalone`", "any", "1, as torchrun does", []job{
+				{three, "--nnodes 1 main.py", 1}, {three, "--nnodes=1:1 -- python3 main.py", 1},
+				{three, "--standalone main.py", 1}, {three, "--rdzv_backend c10d main.py", 1},
+				{three, "--rdzv-id=x main.py", 1}, {three, "--rdzv_endpoint=node1 --nnodes=2 main.py", 1},
+				{three, "--standalone --nproc_per_node=2 main.py", 2},
+			},
+		},
+		{"the same, with `--device none`", "any", "1", []job{{three, "--device none main.py", 1}}},
+		{"the same", "`python3 -m torch.distributed.run`", "1, which starts the others", []job{
+			{three, "-- python3 -m torch.distributed.run main.py", 1},
+		}},
+		{"a platform with a number, such as PET_NPROC_PER_NODE", "any", "this number", []job{
+			{three + " " + pet, "main.py", 2}, {three + " " + pet, "-- bash", 2},
+			{three + " " + pet, "--nproc-per-node 1 main.py", 1},
+		}},
+		{"mpirun, srun", "any", "1 per task", []job{
+			{three + " " + srun, "main.py", 1}, {three + " " + ompi + "1", "-- python3 main.py", 1},
+			{three + " " + ompi + "1", "--nproc-per-node gpu -- python3 main.py", 3},
+		}},
+		{
+			"mpirun, srun with several tasks per node, and `--launcher none`", "any",
+			"1 per task, each a job of its own", []job{
+				{three + " " + srun, "--launcher none main.py", 1},
+				{three + " OMPI_COMM_WORLD_LOCAL_SIZE=3 " + ompi + "3", "--launcher none main.py", 1},
+				{three + " OMPI_COMM_WORLD_LOCAL_SIZE=1 " + ompi + "1", "--launcher none main.py", 3},
+				{three + " " + worker, "--launcher none main.py", 1},
+			},
+		},
+	} {
+		page += "| " + row.by + " | " + row.program + " | " + row.workers + " |\n"
+		for _, j := range row.jobs {
+			environ := append(strings.Fields(j.environ), "PATH="+bin)
+			l := planned(t, environ, strings.Fields(j.command))
+			if l.Workers != j.workers || len(l.Problems) > 0 {
+				t.Errorf("%s: %s rdzv exec %s: %d workers, want %d; problems %v",
+					row.by, j.environ, j.command, l.Workers, j.workers, l.Problems)
+			}
+		}
+	}
+	pagetest.Part(t, file, "workers", page)
+}
+
+// An embedding program that says nothing has one worker.
+func TestWorkersOfZeroConfig(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "bin/python3")
+	l, err := agent.Plan(agent.Config{
+		Program: []string{"python3"},
+		Environ: []string{"PATH=" + filepath.Join(dir, "bin"), "CUDA_VISIBLE_DEVICES=0,1", "HOME=" + dir},
+	})
+	if err != nil || l.Workers != 1 {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
