@@ -31,6 +31,7 @@ type app struct {
 	stdout  *os.File
 	stderr  *os.File
 	console *console.Console
+	dir     string // of the executable, without links; "" if it is not known
 
 	commands commands // all that there are
 }
@@ -39,7 +40,7 @@ type app struct {
 func (a *app) process() options.Process {
 	return options.Process{
 		Environ: a.environ, Env: a.env, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
-		Console: a.console,
+		Console: a.console, Dir: a.dir,
 	}
 }
 

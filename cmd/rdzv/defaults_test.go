@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 	"rdzv/rdzv/agent"
 )
 
-// placementPage is the page with the table, whatever the directory of the test is.
+// placementPage is the page with the tables, whatever the directory of the test is.
 func placementPage(t *testing.T) string {
 	t.Helper()
 	page, err := filepath.Abs("../../docs/guide/placement.md")
@@ -24,12 +25,12 @@ func placementPage(t *testing.T) string {
 	return page
 }
 
-// planned is the agent that exec plans for a command line.
-func planned(t *testing.T, environ, args []string) *agent.Local {
+// planned is the agent that exec plans for a command line, the program rdzv being in a directory.
+func planned(t *testing.T, dir string, environ, args []string) *agent.Local {
 	t.Helper()
 	environ = append([]string{"HOME=" + t.TempDir()}, environ...)
 	quiet := console.To(io.Discard, false)
-	a := &app{environ: environ, env: envmap.ParseEnv(environ), console: quiet}
+	a := &app{environ: environ, env: envmap.ParseEnv(environ), console: quiet, dir: dir}
 	words := announce.New(quiet)
 	e := &execution{
 		app: a, options: options.New(), words: words, report: reportfile.New(quiet, words, nil),
@@ -135,7 +136,7 @@ func TestGeneratedWorkers(t *testing.T) {
 		page += "| " + row.by + " | " + row.program + " | " + row.workers + " |\n"
 		for _, j := range row.jobs {
 			environ := append(strings.Fields(j.environ), "PATH="+bin)
-			l := planned(t, environ, strings.Fields(j.command))
+			l := planned(t, dir, environ, strings.Fields(j.command))
 			if l.Workers != j.workers || len(l.Problems) > 0 {
 				t.Errorf("%s: %s rdzv exec %s: %d workers, want %d; problems %v",
 					row.by, j.environ, j.command, l.Workers, j.workers, l.Problems)
@@ -155,5 +156,117 @@ func TestWorkersOfZeroConfig(t *testing.T) {
 	})
 	if err != nil || l.Workers != 1 {
 		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+// Which python runs, and why: the other table of the page. The folders are environments with a
+// python 3.11: plain has no torch, no has no python, unknown has one of which nothing can be told.
+func TestGeneratedPythons(t *testing.T) {
+	file, dir := placementPage(t), t.TempDir()
+	for _, name := range []string{"torch", "venv", "plain"} {
+		write(t, dir, name+"/bin/python3.11", name+"/bin/python3->python3.11",
+			name+"/bin/python->python3", name+"/lib/python3.11/os.py")
+	}
+	const torch = "/lib/python3.11/site-packages/torch/__init__.py"
+	write(t, dir, "torch"+torch, "venv"+torch, "pipx/bin/python3", "no/bin/rdzv", "unknown/bin/python3",
+		"modules/torch/__init__.py")
+	t.Chdir(dir)
+	const active = "VIRTUAL_ENV=/some"
+	type job struct {
+		path, rdzv string // folders
+		environ    string
+		command    string
+		python     string // file in dir
+		why        string
+	}
+	const first, own = "the first in PATH", "that of python -m rdzv"
+	const noTorch = "beside rdzv, because {dir}/plain/bin/python3 of PATH has no torch"
+	page := "| `python3` of PATH | your environment | the directory of rdzv | python that runs |\n" +
+		"|---|---|---|---|\n"
+	for _, row := range []struct {
+		row  string
+		jobs []job
+	}{
+		{"| has torch | any | any | that of PATH |", []job{
+			{"torch", "venv", "", "-- python3", "torch/bin/python3", first},
+			{"torch", "torch", "", "-- python3", "torch/bin/python3", first},
+			{"torch", "venv", active, "main.py", "torch/bin/python3", first},
+			{"plain", "venv", "PYTHONPATH={dir}/modules", "-- python3", "plain/bin/python3", first},
+		}},
+		{
+			"| has no torch, or is missing | not active | its python has torch | that of the directory |",
+			[]job{
+				{"plain", "venv", "", "-- python3 main.py", "venv/bin/python3", noTorch},
+				{"plain", "venv", "", "-- python main.py", "venv/bin/python",
+					strings.ReplaceAll(noTorch, "python3", "python")},
+				{"plain", "venv", "VIRTUAL_ENV=", "main.py", "venv/bin/python3", noTorch},
+				{"plain", "venv", "", "-m package", "venv/bin/python3", noTorch},
+				{"plain", "venv", "", "--export HOME,A=PATH main.py", "venv/bin/python3", noTorch},
+				{"no", "venv", "", "-- python3", "venv/bin/python3", "beside rdzv, because PATH has none"},
+			},
+		},
+		{"| has no torch | not active | no python, or one without torch | that of PATH |", []job{
+			{"plain", "no", "", "-- python3", "plain/bin/python3", first},
+			{"plain", "pipx", "", "-- python3", "plain/bin/python3", first},
+			{"plain", "plain", "", "-- python3", "plain/bin/python3", first},
+		}},
+		{
+			"| has no torch | VIRTUAL_ENV or CONDA_PREFIX is set | its python has torch | that of PATH |",
+			[]job{
+				{"plain", "venv", active, "-- python3", "plain/bin/python3", first},
+				{"plain", "venv", "CONDA_PREFIX=/some", "main.py", "plain/bin/python3", first},
+			},
+		},
+		{"| has no torch | not active, `--export PATH` | its python has torch | that of PATH |", []job{
+			{"plain", "venv", "", "--export PATH -- python3", "plain/bin/python3", first},
+			{"plain", "venv", "", "--export HOME,PATH=/x -- python3", "plain/bin/python3", first},
+		}},
+		{"| any | any, `python3 -m rdzv exec` | any | that of this command |", []job{
+			{"torch", "venv", "RDZV_PYTHON={dir}/plain/bin/python3", "-- python3 a", "plain/bin/python3", own},
+			{"plain", "venv", "RDZV_PYTHON={dir}/plain/bin/python3 " + active, "main.py",
+				"plain/bin/python3", own},
+		}},
+	} {
+		page += row.row + "\n"
+		for _, j := range row.jobs {
+			filled := strings.NewReplacer("{dir}", dir)
+			list := filepath.Join(dir, j.path, "bin") + ":/nonexistent"
+			beside := filepath.Join(dir, j.rdzv, "bin")
+			environ := append(strings.Fields(filled.Replace(j.environ)), "PATH="+list)
+			write(t, dir, "main.py", "a")
+			p, err := planned(t, beside, environ, strings.Fields(j.command)).Preview()
+			why := filled.Replace(j.why)
+			if want := filepath.Join(dir, j.python); err != nil || p.Python != want || p.Why != why {
+				t.Errorf("%s: %+v: %s (%s), %v; want %s (%s)", row.row, j, p.Python, p.Why, err, want, why)
+			}
+			var want []envmap.KV
+			if strings.HasPrefix(why, "beside") {
+				want = []envmap.KV{{Name: "PATH", Value: beside + ":" + list}}
+			}
+			isPath := func(kv envmap.KV) bool { return kv.Name == "PATH" && kv.Value != "/x" }
+			got := slices.DeleteFunc(slices.Clone(p.Changes.Set), func(kv envmap.KV) bool { return !isPath(kv) })
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %+v: PATH is set to %q, want %q", row.row, j, got, want)
+			}
+		}
+	}
+	pagetest.Part(t, file, "pythons", page)
+
+	// Nothing else is chosen: a python with a path, a command that runs one, one that is not known.
+	for _, command := range []string{"-- plain/bin/python3 main.py", "-- python3.11 main.py"} {
+		environ := []string{"PATH=" + filepath.Join(dir, "plain/bin")}
+		p, err := planned(t, filepath.Join(dir, "venv/bin"), environ, strings.Fields(command)).Preview()
+		if err != nil || p.Python != "" {
+			t.Errorf("%s: %s (%s), %v", command, p.Python, p.Why, err)
+		}
+	}
+	p, err := planned(t, filepath.Join(dir, "venv/bin"), nil, []string{"--", "python3"}).Preview()
+	if err != nil || slices.ContainsFunc(p.Changes.Set, func(kv envmap.KV) bool { return kv.Name == "PATH" }) {
+		t.Errorf("without PATH: %+v, %v", p.Changes.Set, err)
+	}
+	environ := []string{"PATH=" + filepath.Join(dir, "unknown/bin")}
+	l := planned(t, filepath.Join(dir, "venv/bin"), environ, []string{"--", "python3"})
+	if want := filepath.Join(dir, "unknown/bin/python3"); l.Path != want {
+		t.Errorf("a python whose libraries are not known: %s runs, want %s", l.Path, want)
 	}
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -29,10 +30,14 @@ func main() {
 // newApp is the run of the command in this process.
 func newApp() *app {
 	environ, stderr := os.Environ(), ownStderr()
-	env := envmap.ParseEnv(environ)
+	env, dir := envmap.ParseEnv(environ), ""
+	if file, err := os.Executable(); err == nil {
+		dir = filepath.Dir(file)
+	}
 	return &app{
 		environ: environ, env: env, stdin: os.Stdin, stdout: os.Stdout, stderr: stderr,
 		console:  console.New(stderr, env["TERM"], env["NO_COLOR"] != ""),
+		dir:      dir,
 		commands: allCommands(),
 	}
 }

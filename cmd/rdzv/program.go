@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -20,8 +19,7 @@ import (
 // a file that runs itself. Whether there is such a file is found later, with the problems of all
 // nodes.
 func (a *app) program(command string, words []string, o *options.Options) ([]string, error) {
-	// That of "python -m rdzv", if this is one; unbuffered, as under torchrun.
-	python := []string{cmp.Or(a.env["RDZV_PYTHON"], "python3"), "-u"}
+	python := []string{"python3", "-u"} // unbuffered, as under torchrun
 	torchrun := o.Torchrun
 	switch {
 	case len(words) == 0:

@@ -22,11 +22,18 @@ import (
 
 // Config says what one agent is to do. Nothing else is read from the process's environment, flags
 // or streams. Program is required; the zero value of every other field is a usable
-// default, that of "rdzv exec" but for WorkerPerGPU, see [Defaults].
+// default, that of "rdzv exec" but for WorkerPerGPU and PythonDir, see [Defaults].
 type Config struct {
 	// Program is the program that every worker runs, and its arguments. A name without a slash is
 	// looked up in PATH of Environ.
 	Program []string
+	// Python is the python that runs a Program whose name is python or python3, whatever PATH
+	// has; "" is that of PATH.
+	Python string
+	// PythonDir is a directory, such as that of "rdzv", whose python runs such a Program, and which is
+	// then the first one in the workers' PATH: if the python of PATH has no torch, and that one has;
+	// VIRTUAL_ENV and CONDA_PREFIX are not set; and PATH is not exported. "" is none.
+	PythonDir string
 	// Environ is the environment of this process as "NAME=value": the launcher and devices are
 	// recognised by it, HOME, TMPDIR, XDG_RUNTIME_DIR and PATH are read from it, and the workers'
 	// environment is made from it.

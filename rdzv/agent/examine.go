@@ -70,11 +70,23 @@ func (all localTasks) examine() {
 // wanted returns the settings that package setup checks on this node.
 func (l *Local) wanted() setup.Wanted {
 	c := l.Config
-	return setup.Wanted{
+	w := setup.Wanted{
 		Argv: c.Program, Environ: c.Environ, Env: l.env, Root: c.Root, Dir: c.Dir, LogDir: c.LogDir,
 		ExportFile: c.ExportFile, Set: c.Set, HeadStart: c.HeadStart, Checks: c.Check != nil,
 		OneHost: isOnly(l) || l.layout().OnOneHost(),
+		Python:  c.Python, PythonDir: c.PythonDir, PathExported: l.exportsPath(),
 	}
+	if c.Python != "" && len(c.Program) > 0 && slices.Contains(setup.PythonNames, c.Program[0]) {
+		w.Argv = append([]string{c.Python}, c.Program[1:]...)
+	}
+	return w
+}
+
+// exportsPath tells whether workers get PATH from rank 0's agent, as far as this agent knows.
+func (l *Local) exportsPath() bool {
+	selected, _ := exports.Read(l.Config.Export, "", l.env, true) // an error is a problem
+	names := slices.Concat(exports.Names(selected.Variables), l.Exported())
+	return slices.Contains(names, "PATH")
 }
 
 // inspect determines what the workers' environment and directory imply.

@@ -215,6 +215,8 @@ type Preview struct {
 	Identity envmap.Identity // unknown numbers are 0 or 1
 	Changes  envmap.Changes  // of the environment; Set is without the variables in Open
 	Open     []string        // variables whose values the agents agree on when they meet
+	Python   string          // file of the python that python and python3 are; "" if it is not known
+	Why      string          // why it is that one
 	NoLibuv  string          // why USE_LIBUV is set to 0; "" if it is not
 	Env      envmap.Env      // of this process, with exported variables
 	Binding  envmap.Binding  // valid unless LOCAL_RANK or LOCAL_WORLD_SIZE is in Open
@@ -231,11 +233,13 @@ func (l *Local) Preview() (p Preview, err error) {
 	if err != nil {
 		return p, err
 	}
-	p.Changes.Set = append(l.exports.Added(l.env, p.Changes), p.Changes.Set...)
+	added := append(l.setup.PathChange(), l.exports.Added(l.env, p.Changes)...)
+	p.Changes.Set = append(added, p.Changes.Set...)
 	if p.Identity.NoLibuv && slices.Contains(p.Changes.Set, envmap.KV{Name: "USE_LIBUV", Value: "0"}) {
 		torch := l.setup.Program.Torch
 		p.NoLibuv = "torch " + torch.Version + " in " + torch.Dir + " may be built without libuv"
 	}
+	p.Python, p.Why = l.setup.ChosenPython()
 	kept := func(name string) bool { return slices.Contains(p.Changes.Kept, name) }
 	p.Open = slices.DeleteFunc(p.Open, kept)
 	open := func(kv envmap.KV) bool { return slices.Contains(p.Open, kv.Name) }
@@ -254,7 +258,15 @@ func (l *Local) workerEnviron() []string {
 
 // notePreview reports what is known of the workers' environment when the program is.
 func notePreview(l *Local, events *reporter) {
-	if p, err := l.Preview(); err == nil && p.NoLibuv != "" && l.FirstOfNode() {
+	p, err := l.Preview()
+	if err != nil || !l.FirstOfNode() {
+		return
+	}
+	if p.Python != "" && len(l.Config.Program) > 0 {
+		text := l.Config.Program[0] + " is " + p.Python + ": " + p.Why
+		events.send(EnvironmentNote{Text: text, Verbose: true})
+	}
+	if p.NoLibuv != "" {
 		events.send(EnvironmentNote{Text: "setting USE_LIBUV=0: " + p.NoLibuv, Verbose: true})
 	}
 }

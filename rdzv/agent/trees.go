@@ -208,7 +208,7 @@ func (w *workers) tree(task *Local, first int, addr, face string) (wrap.Tree, er
 		}
 		noteBinding(w.events, task, id, bound)
 		worker := wrap.Worker{
-			Path: task.Path, Dir: task.setup.WorkerDir(), Args: c.Program, Env: environ,
+			Path: task.Path, Dir: task.setup.WorkerDir(), Args: task.setup.Argv, Env: environ,
 			Bind: binding(bound),
 		}
 		w.output.set(&worker, first+i)
@@ -238,7 +238,7 @@ func (w *workers) environ(task *Local, i int, id envmap.Identity) ([]string, err
 		w.endings[i].File, id.ErrorFile = file, file
 	}
 	c := &task.Config
-	environ := c.Environ
+	environ := envmap.Changes{Set: task.setup.PathChange()}.Apply(c.Environ)
 	if dir := task.setup.WorkerDir(); dir != "" {
 		environ = envmap.Changes{Set: []envmap.KV{{Name: "PWD", Value: dir}}}.Apply(environ)
 	}

@@ -80,7 +80,7 @@ func (l *Local) checkHealth() *health.Check {
 	if c.HealthCmd == "" || c.Check != nil || !l.FirstOfNode() {
 		return nil
 	}
-	return health.Start(c.HealthTimeout, c.HealthCmd, c.Environ)
+	return health.Start(c.HealthTimeout, c.HealthCmd, l.setup.Variables())
 }
 
 // awaitHealth waits for the result of the health command, until the attempt ends. It is false if

@@ -6,7 +6,7 @@ import sys
 from rdzv import find_rdzv_bin
 
 if __name__ == "__main__":
-    # "exec train.py" without "--" runs the script by this interpreter, as torchrun does.
+    # This interpreter runs "exec train.py" without "--", as under torchrun, and "exec -- python3".
     os.environ.setdefault("RDZV_PYTHON", sys.executable)
     try:
         program = find_rdzv_bin()

@@ -90,6 +90,9 @@ func explainFlags(rows []row, local *agent.Local) {
 func workerRows(local *agent.Local, p agent.Preview) []row {
 	set := Values(p.Changes.Set)
 	rows := []row{workersRow(local), deviceRow(local, p, set)}
+	if p.Python != "" {
+		rows = append(rows, row{What: "python", Value: p.Python, From: p.Why})
+	}
 	if local.Config.Bind == envmap.BindNUMA {
 		rows = append(rows, bindingRow(local, p))
 	}

@@ -124,12 +124,14 @@ type Process struct {
 	Env                   envmap.Env // of Environ
 	Stdin, Stdout, Stderr *os.File
 	Console               *console.Console
+	Dir                   string // of the executable, without links; "" if it is not known
 }
 
 // Config is the agent's configuration by the flags and by this process, without a program.
 func (o *Options) Config(p Process) agent.Config {
 	c := o.settings(p.Env)
 	c.Environ, c.Stdin, c.Stdout, c.Stderr = p.Environ, p.Stdin, p.Stdout, p.Stderr
+	c.Python, c.PythonDir = p.Env["RDZV_PYTHON"], p.Dir
 	c.WorkerPerGPU = !asTorchrun(o.given)
 	c.ShowJoinLine = p.Console.Terminal()
 	if p.Console.Rewrites() {

@@ -32,7 +32,11 @@ func (n Node) facts(ctx context.Context) (facts []rdzv.NodeFact) {
 	dir, _ := os.Readlink("/proc/self/cwd")
 	know("working directory", cmp.Or(n.Setup.WorkerDir(), strings.TrimSuffix(dir, " (deleted)")))
 	know("program", n.Setup.Path)
-	know("interpreter", n.Setup.Program.Python)
+	interpreter := n.Setup.Program.Python
+	if file, why := n.Setup.ChosenPython(); file != "" {
+		interpreter += " (" + why + ")"
+	}
+	know("interpreter", interpreter)
 	if why := n.Setup.Program.Unknown; why != "" {
 		for _, name := range []string{"python", "torch"} { // as in facts
 			facts = append(facts, rdzv.NodeFact{Name: name, Value: why, Unknown: true})

@@ -49,7 +49,7 @@ func (n Node) Run(ctx context.Context, p Programs) (found Found) {
 			ctx, p.Limit, "import torch", n.Environ, n.Setup.Interpreter(), "-c", importTorch))
 	}
 	if p.Health != "" {
-		found.add(health.Name)(health.Run(ctx, p.Limit, p.Health, n.Setup.Environ))
+		found.add(health.Name)(health.Run(ctx, p.Limit, p.Health, n.Setup.Variables()))
 	}
 	return found
 }

@@ -23,7 +23,7 @@ func (s *Setup) findProgram() (err error) {
 	if len(s.Argv) == 0 { // it is optional for a check
 		return nil
 	}
-	if s.Path, err = wrap.Find(s.Argv[0], s.Environ, s.WorkerDir()); err != nil {
+	if s.Path, err = wrap.Find(s.Argv[0], s.Variables(), s.WorkerDir()); err != nil {
 		if s.Dir != "" && !errors.Is(err, wrap.ErrCarriageReturn) {
 			return hint.With(err, fmt.Sprintf("the workers' directory is %q (Config.Dir)", s.Dir))
 		}
@@ -80,11 +80,6 @@ func (s *Setup) similarTo(script string) string {
 	return ""
 }
 
-// isPython tells whether the program's file is python, or a python file.
-func (s *Setup) isPython() bool {
-	return strings.HasSuffix(s.Argv[0], ".py") || program.IsPython(s.Root, s.Path, s.dir)
-}
-
 // pathHint returns a suggestion if no program of this name was found in PATH, or "" if it is a path
 // or cannot be the name of a program.
 func pathHint(name string) string {
@@ -99,7 +94,7 @@ func pathHint(name string) string {
 func (s *Setup) PySpy() string {
 	beside := filepath.Join(filepath.Dir(s.Path), "py-spy")
 	for _, name := range []string{"py-spy", beside} {
-		if path, err := wrap.Find(name, s.Environ, s.WorkerDir()); err == nil {
+		if path, err := wrap.Find(name, s.Variables(), s.WorkerDir()); err == nil {
 			return path
 		}
 	}

@@ -25,9 +25,13 @@ type Wanted struct {
 	Environ []string
 	Env     envmap.Env // Environ
 	Root    fs.FS
+	// Python is that of agent.Config, with which Argv begins if it is for this program.
+	Python string
 	// Given are those of agent.Config; "" if they are not given.
 	Dir, LogDir, ExportFile string
 	Set                     []string      // NAME=TEMPLATE of variables of the workers
+	PythonDir               string        // with a python for a program that is called so; "" is none
+	PathExported            bool          // PATH is that of rank 0's agent
 	HeadStart               time.Duration // of rank 0
 	Checks                  bool          // nodes are checked: this agent must not hang
 	OneHost                 bool          // the job has no other node
@@ -41,9 +45,11 @@ type Setup struct {
 	HeadStart time.Duration   // of rank 0, 0 for a program that needs none
 	NCCL      bool            // NCCL has a configuration file
 	IsPython  bool            // the program's file is python, or a python file; set by Check
+	Why       string          // why Program.Python is that one, if the program is only called so
 
 	dir   string // of the workers; "" if it was removed
 	noDir error  // why it is unknown
+	path  string // PATH of the workers if it is another one than that of Env; else ""
 }
 
 // CheckTime is how long each look at something may take that may not respond.
@@ -58,7 +64,7 @@ func (w Wanted) Inspect() Setup {
 	}
 	s.NCCL = host.NCCLConfigured(w.Env)
 	if s.dir, s.noDir = filepath.Abs(w.Dir); s.noDir == nil {
-		s.Program = program.Inspect(w.Root, w.Argv, w.Env, s.dir)
+		s.inspectProgram()
 	}
 	return s
 }
