@@ -75,7 +75,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 	before := w.before[slices.Index(w.local.all(), task)]
 	e.Examine(ending.Workers{
 		Root: c.Root, Argv: c.Program, Environ: c.Environ, KillsBefore: before,
-		MasterPort: w.world.MasterPort, Fixed: c.MasterPort != 0,
+		Python: task.setup.CertainPython(), MasterPort: w.world.MasterPort, Fixed: c.MasterPort != 0,
 	}, r, &worker)
 	w.exited(worker)
 	if !e.Findings.Consequence() {

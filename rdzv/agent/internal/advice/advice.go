@@ -44,10 +44,14 @@ func OnProgram(err error, program, environ []string) string {
 	return "a file of that name is in this directory: " + withInterpreter(name, program)
 }
 
-// OnStart returns a suggestion if a worker failed for this reason, or "" if none is known. port is
-// MASTER_PORT; fixed tells whether it is that of --master-port.
-func OnStart(f postmortem.Findings, port int, fixed bool) string {
-	switch {
+// OnStart returns a suggestion if a worker failed for this reason, or "" if none is known. python
+// runs the program, "" if that is not known; port is MASTER_PORT; fixed tells whether it is that of
+// --master-port.
+func OnStart(f postmortem.Findings, python string, port int, fixed bool) string {
+	switch module := f.MissingModule(); {
+	case module != "" && python != "":
+		return fmt.Sprintf("%s runs the program and does not find %s: "+
+			"is the environment that has it active on this node?", python, module)
 	case f.LacksLibuv():
 		return "this torch is built without libuv: set USE_LIBUV=0; where the program itself " +
 			"creates a TCPStore, pass use_libuv=False"

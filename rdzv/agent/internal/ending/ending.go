@@ -26,7 +26,8 @@ type Ending struct {
 type Workers struct {
 	Root          fs.FS
 	Argv, Environ []string
-	KillsBefore   int // by the kernel's out-of-memory killer before they began
+	Python        string // that runs the program; "" if it is not known
+	KillsBefore   int    // by the kernel's out-of-memory killer before they began
 	MasterPort    int
 	Fixed         bool // MasterPort was given
 }
@@ -52,7 +53,7 @@ func (e *Ending) Examine(of Workers, r wrap.Result, worker *rdzv.Worker) {
 		worker.Text = r.Err.Error()
 	}
 	if e.Hint == "" {
-		e.Hint = advice.OnStart(e.Findings, of.MasterPort, of.Fixed)
+		e.Hint = advice.OnStart(e.Findings, of.Python, of.MasterPort, of.Fixed)
 	}
 }
 

@@ -19,6 +19,16 @@ func (f Findings) LacksOpenMPI() bool {
 	return strings.Contains(f.text(), "keyerror: 'ompi_comm_world_")
 }
 
+var missingModule = regexp.MustCompile(`\bNo module named '([^'\s]+)'`)
+
+// MissingModule is the module that python did not find, "" if that is not the reason.
+func (f Findings) MissingModule() string {
+	if m := missingModule.FindStringSubmatch(f.Message); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
 // PortInUse tells whether a server could not listen on this port because another one does.
 //
 // Source: strerror(3), in messages of c10d's socket.cpp ("failed to bind to [::]:29500 (errno: 98 -

@@ -76,6 +76,14 @@ func (s *Setup) ChosenPython() (file, why string) {
 	return s.Program.Python, s.Why
 }
 
+// CertainPython is the python that runs the program; "" if it is none, or may be another one.
+func (s *Setup) CertainPython() string {
+	if !s.Program.Certain {
+		return ""
+	}
+	return s.Program.Python
+}
+
 // isPython tells whether the program's file is python, or a python file.
 func (s *Setup) isPython() bool {
 	return strings.HasSuffix(s.Argv[0], ".py") || program.IsPython(s.Root, s.Path, s.dir)
