@@ -2,6 +2,7 @@ package integration
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,10 +70,16 @@ func TestCheckDifferences(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	dir := c.dir("job")
+	imports, err := os.ReadFile("/bin/true") // whatever it is told to
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, version := range []string{"3.9", "3.11"} {
 		prefix := filepath.Join(dir, version)
 		writeFiles(t, prefix, "bin/python"+version, "lib/python"+version+"/os.py")
-		if err := os.Symlink("python"+version, filepath.Join(prefix, "bin/python3")); err != nil {
+		file := filepath.Join(prefix, "bin/python"+version)
+		if err := errors.Join(os.WriteFile(file, imports, 0o777),
+			os.Symlink(file, filepath.Join(prefix, "bin/python3"))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,6 +111,28 @@ func TestCheckDifferences(t *testing.T) {
 			t.Errorf("printed %q besides the table", lines)
 		}
 	}
+}
+
+// Torch that one host lacks is an error of that host, and so is the limit of open files that it has
+// for itself a difference.
+func TestCheckWithoutTorch(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	hide := c.dir("hide") // a torch that cannot be imported comes first
+	if err := os.WriteFile(filepath.Join(hide, "torch.py"),
+		[]byte("raise ModuleNotFoundError(\"No module named 'torch'\")"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	agents := c.checkOn("-- "+python+" -c pass", map[int]string{
+		2: "ulimit -Sn 1024", 3: "export PYTHONPATH=" + hide,
+	})
+	checkCodes(1, agents...)
+	checkLines(t, report(t, agents),
+		"open files ", "1024 on node2",
+		"import torch ", "failed on node3",
+		"ModuleNotFoundError: No module named 'torch'",
+		"not ok: the job would fail: 1 error",
+	)
 }
 
 // sudo is the beginning of a shell command that needs root.
@@ -265,7 +294,7 @@ func TestCheckConnections(t *testing.T) { // alone: it measures times
 					`error: cannot start: script "main.py" is missing in "/" (on node2)`,
 				}
 			}
-			agents := c.checkOn("-- python3 main.py", setup)
+			agents := c.checkOn("-- "+python+" main.py", setup)
 			checkCodes(code, agents...)
 			lines := report(t, agents)
 			for _, begin := range want {

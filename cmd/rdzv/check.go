@@ -28,9 +28,10 @@ Start it like "rdzv exec": its agents join, compare their nodes, and exit. No
 worker is started. One agent prints a table of all nodes to stdout: one row per
 fact, with the nodes that have each value if they differ. Rows marked "!" are
 explained below the table, "*" marks other differences. Facts are read from
-files; without PROGRAM only those of the nodes are compared. --deep and
---health-cmd run programs, on each node before its agents join. Every node
-connects to every other, or to a sample if there are more than 64 nodes.
+files; without PROGRAM only those of the nodes are compared. On each node the
+python of PROGRAM imports torch, for at most --health-timeout, as the workers
+would, and --health-cmd is run. Every node connects to every other, or to a
+sample if there are more than 64 nodes.
 
 {flags}
 
@@ -46,7 +47,6 @@ Exit status, the same for every agent:
 type checkFlags struct {
 	options *options.Options
 	json    bool
-	deep    bool
 }
 
 func newCheckFlags() *checkFlags {
@@ -64,7 +64,6 @@ func (f *checkFlags) groups() []flags.Group {
 	return []flags.Group{
 		{NoEnv: true, Rows: []flags.Row{
 			flags.Flag("--json", "print the report as one JSON object", &f.json),
-			flags.Flag("--deep", "also import torch on each node, for at most --health-timeout", &f.deep),
 		}},
 		{
 			Title: "The flags of exec work here too, with a --join-timeout of 2m by default",
@@ -119,10 +118,10 @@ func (c *checking) plan(args []string) (*agent.Local, error) {
 	config := o.Config(a.process())
 	config.Check = &agent.Check{
 		Report: func(r check.Report) { c.code = c.print(r) },
-		Deep:   c.flags.deep,
 	}
 	config.Program, config.Problems = program, problems
 	config.WorkerPerGPU = config.WorkerPerGPU && !advice.StartsWorkers(program)
+	config.LogDir = "" // no worker writes there
 	config.Events = c.event
 	config.StoreFailed = func(err error) { os.Exit(c.codeOf(agent.Result{}, err)) }
 	local, err := agent.Plan(config)

@@ -36,9 +36,7 @@ func (c *checking) inspect(ctx context.Context) {
 	if !node.OneHost {
 		node.Networks = l.networks()
 	}
-	c.found = node.Run(ctx, nodecheck.Programs{
-		ImportTorch: c.Deep, Health: config.HealthCmd, Limit: config.HealthTimeout,
-	})
+	c.found = node.Run(ctx, config.HealthCmd, config.HealthTimeout)
 }
 
 // facts are those of this node, with its connection to the store.

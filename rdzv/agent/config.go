@@ -226,8 +226,6 @@ type Check struct {
 	// Report gets the report on all nodes, on the agent that hosts the store, before the other
 	// agents end. It is not called if the job ended before the agents have met.
 	Report func(check.Report)
-	// Deep also imports torch on each node, within HealthTimeout. HealthCmd is run in any case.
-	Deep bool
 }
 
 // Task is one of the launcher's tasks of this node, other than the one whose process this agent is.

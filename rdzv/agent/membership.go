@@ -250,7 +250,10 @@ func (m *membership) prepare(ctx context.Context) (rdzv.Member, error) {
 
 // problems prevent this agent from running its workers.
 func (m *membership) problems() []rdzv.Problem {
-	problems := slices.Concat(m.local.all().problems(), m.checking.found.Problems)
+	problems := m.local.all().problems()
+	for _, err := range m.checking.found.Problems {
+		problems = withProblem(problems, err)
+	}
 	problems = withProblem(problems, m.conn.noDir)
 	problems = withProblem(problems, m.conn.checkNetworks())
 	if m.conn.hosting() {

@@ -75,6 +75,7 @@ func Foreign() map[string]string {
 		// earlier versions
 		"share-signals": "omit it: scancel and most launchers signal all tasks; without a launcher, " +
 			"send the signal on each node",
+		"deep": "omit it: rdzv check always imports torch",
 	}
 }
 
@@ -83,7 +84,7 @@ func foreignSwitches() []string {
 	return []string{
 		"tag-output", "oversubscribe", "allow-run-as-root", "report-bindings", "label", "l",
 		"exclusive", "multi-gpu", "same-network", "use-deepspeed", "use-fsdp", "no-ssh",
-		"no-local-rank", "rm", "it", "i", "privileged",
+		"no-local-rank", "rm", "it", "i", "privileged", "deep",
 	}
 }
 

@@ -71,7 +71,7 @@ func checkVerdict(r check.Report) string {
 	workers := plural.Of(r.Workers, "worker") + " on " + plural.Of(len(r.Nodes), "node")
 	switch n := len(r.Problems); {
 	case n > 0:
-		return "not ok: rdzv exec would not start: " + plural.Of(n, "error")
+		return "not ok: the job would fail: " + plural.Of(n, "error")
 	case r.Joined < r.Tasks:
 		return "not ok: rdzv exec would wait for " + tasks(r.Tasks-r.Joined, r.Launched)
 	case len(r.Warnings) > 0:

@@ -18,10 +18,14 @@ import (
 // outputDelay is how long the output of a command that has ended is waited for.
 const outputDelay = time.Second
 
-// LastLine runs a command and returns the last line of its output. The error, if it fails or ctx
-// ends first, quotes that line. Nothing of its process tree is left.
-func LastLine(ctx context.Context, env []string, argv ...string) (string, error) {
-	path, err := wrap.Find(argv[0], env, "")
+// ErrTimedOut is why a command failed that was still running at its deadline.
+var ErrTimedOut = errors.New("timed out")
+
+// LastLine runs a command in a directory, "" is that of this process, and returns the last line of
+// its output. The error, if it fails or ctx ends first, quotes that line. Nothing of its process
+// tree is left.
+func LastLine(ctx context.Context, dir string, env []string, argv ...string) (string, error) {
+	path, err := wrap.Find(argv[0], env, dir)
 	if err != nil {
 		return "", err
 	}
@@ -36,7 +40,9 @@ func LastLine(ctx context.Context, env []string, argv ...string) (string, error)
 		text <- out.lastLine()
 	}()
 	results, err := wrap.Run(ctx, wrap.Tree{
-		Workers: []wrap.Worker{{Path: path, Args: argv, Env: env, Stdout: write, Stderr: write}},
+		Workers: []wrap.Worker{{
+			Path: path, Args: argv, Env: env, Dir: dir, Stdout: write, Stderr: write,
+		}},
 	})
 	write.Close()
 	_ = read.SetReadDeadline(time.Now().Add(outputDelay)) // a process that cannot be killed has it
@@ -51,26 +57,13 @@ func LastLine(ctx context.Context, env []string, argv ...string) (string, error)
 	return line, err
 }
 
-// Limited runs a command within a limit. The error has the name.
-func Limited(
-	ctx context.Context, limit time.Duration, name string, environ []string, argv ...string,
-) (line string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	line, err = LastLine(ctx, environ, argv...)
-	if err != nil {
-		err = fmt.Errorf("%s failed: %w", name, err)
-	}
-	return strings.TrimSpace(line), err
-}
-
 // resultError is why a command has not succeeded.
 func resultError(ctx context.Context, r wrap.Result) error {
 	switch {
 	case r.Err != nil:
 		return r.Err
 	case r.Stopped && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return errors.New("timed out")
+		return ErrTimedOut
 	case r.Stopped:
 		return context.Cause(ctx)
 	case r.Signal != 0:

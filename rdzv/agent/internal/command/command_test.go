@@ -28,7 +28,7 @@ func TestLastLine(t *testing.T) {
 		begin := time.Now()
 		mark := fmt.Sprintf("COMMAND_TEST=%d %s", os.Getpid(), script)
 		env := []string{mark, "PATH=" + os.Getenv("PATH")}
-		line, err := LastLine(ctx, env, "/bin/sh", "-c", script)
+		line, err := LastLine(ctx, "", env, "/bin/sh", "-c", script)
 		cancel()
 		text := ""
 		if err != nil {

@@ -3,6 +3,7 @@ package health
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"rdzv/rdzv/agent/internal/command"
@@ -15,7 +16,13 @@ const Name = "health command"
 func Run(
 	ctx context.Context, limit time.Duration, text string, environ []string,
 ) (line string, err error) {
-	return command.Limited(ctx, limit, Name, environ, "/bin/sh", "-c", text)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	line, err = command.LastLine(ctx, "", environ, "/bin/sh", "-c", text)
+	if err != nil {
+		err = fmt.Errorf("%s failed: %w", Name, err)
+	}
+	return line, err
 }
 
 // Check is a command that runs beside something else.

@@ -2,9 +2,13 @@
 package nodecheck
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	"rdzv/internal/hint"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/command"
 	"rdzv/rdzv/agent/internal/health"
@@ -24,54 +28,67 @@ type Node struct {
 	Networks ifname.Networks
 }
 
-// Programs are those that a check runs.
-type Programs struct {
-	ImportTorch bool
-	Health      string        // a command of /bin/sh; "" is none
-	Limit       time.Duration // for each
-}
-
 // Found has the results about one node before the agents meet. Its agent publishes them when it
 // joins. Problems are about programs of the check that failed.
 type Found struct {
 	Facts    []rdzv.NodeFact
-	Problems []rdzv.Problem
+	Problems []error
 }
 
-// Run finds it out. ctx ends what takes long. What runs programs is done by one agent of each node.
-func (n Node) Run(ctx context.Context, p Programs) (found Found) {
+// Run finds it out. ctx ends what takes long. What runs programs is done by one agent of each node,
+// within a limit for each: the import of torch, and a command of /bin/sh, "" is none.
+func (n Node) Run(ctx context.Context, healthCmd string, limit time.Duration) (found Found) {
 	found.Facts = n.facts(ctx)
 	if n.Setup.Hangs() || !n.First {
 		return found
 	}
-	if p.ImportTorch {
-		found.add("import torch")(command.Limited(
-			ctx, p.Limit, "import torch", n.Environ, n.Setup.Interpreter(), "-c", importTorch))
-	}
-	if p.Health != "" {
-		found.add(health.Name)(health.Run(ctx, p.Limit, p.Health, n.Setup.Variables()))
+	n.importTorch(ctx, limit, &found)
+	if healthCmd != "" {
+		line, err := health.Run(ctx, limit, healthCmd, n.Setup.Variables())
+		found.ran(rdzv.NodeFact{Name: health.Name, Value: cmp.Or(line, "succeeded")}, err)
 	}
 	return found
 }
 
-// importTorch tells which torch is imported, and whether it can use GPUs.
-const importTorch = `import torch
+// importTorch finds out which torch a worker's python imports, and whether that can use GPUs.
+func (n Node) importTorch(ctx context.Context, limit time.Duration, found *Found) {
+	const script = `import torch
 n = torch.cuda.device_count()
 print(torch.__version__ + ",", n, "GPUs" if torch.cuda.is_available() else "usable GPUs")`
-
-// add returns what adds the result of a command as a fact: its last line, or that it failed.
-func (found *Found) add(name string) func(line string, err error) {
-	return func(line string, err error) {
-		fact := rdzv.NodeFact{Name: name, Value: line}
-		switch {
-		case err != nil:
-			fact.Value = "failed"
-			found.Problems = append(found.Problems, rdzv.Problem{
-				Kind: rdzv.OtherProblem, Text: err.Error(),
-			})
-		case line == "":
-			fact.Value = "succeeded"
-		}
-		found.Facts = append(found.Facts, fact)
+	fact, python := rdzv.NodeFact{Name: "import torch"}, n.Setup.Interpreter()
+	switch {
+	case len(n.Setup.Argv) == 0:
+		fact.Value = "not tried: no program is given"
+	case n.Setup.Path == "":
+		fact.Value = "not tried"
+	case python == "":
+		fact.Value = "not tried: " + cmp.Or(n.Setup.Program.Unknown, "the program is no known python")
 	}
+	if fact.Value != "" {
+		found.Facts = append(found.Facts, fact)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	line, err := command.LastLine(ctx, n.Setup.WorkerDir(), n.Environ, python, "-c", script)
+	fact.Value = line
+	switch {
+	case errors.Is(err, command.ErrTimedOut):
+		fact.Value, err = "timed out", nil
+		fact.Warning = fmt.Sprintf("the import of torch took more than %v", limit)
+		fact.Hint = "a slow file system or a GPU that hangs delays it; Config.HealthTimeout allows more"
+	case err != nil:
+		err = hint.With(fmt.Errorf("import torch failed: %w", err),
+			"run there: "+python+" -c \"import torch\"; is the environment that has torch active?")
+	}
+	found.ran(fact, err)
+}
+
+// ran notes the result of a program, or that it failed.
+func (found *Found) ran(fact rdzv.NodeFact, err error) {
+	if err != nil {
+		fact.Value = "failed"
+		found.Problems = append(found.Problems, err)
+	}
+	found.Facts = append(found.Facts, fact)
 }

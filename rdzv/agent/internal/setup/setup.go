@@ -145,13 +145,14 @@ func (s *Setup) MakeLogDir() error {
 	return nil
 }
 
-// Interpreter is the python of the program, by default that of PATH.
+// Interpreter is the python that runs the program; "" if it is not known.
 func (s *Setup) Interpreter() string {
+	isPython := strings.HasPrefix(filepath.Base(s.Path), "python")
 	switch {
-	case s.Program.Python != "":
-		return s.Program.Python
-	case strings.HasPrefix(filepath.Base(s.Path), "python"): // a script that runs one, as of pyenv
+	case isPython && s.Program.Python == "": // a script that runs one, as of pyenv
 		return s.Path
+	case isPython, s.Program.Unknown == "":
+		return s.Program.Python
 	}
-	return "python3"
+	return ""
 }
