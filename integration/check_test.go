@@ -135,6 +135,22 @@ func TestCheckWithoutTorch(t *testing.T) {
 	)
 }
 
+// MASTER_PORT that one host does not reach is an error of that host, although it reaches all others.
+func TestCheckMasterPort(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	block := sudo() + "ip rule add pref 1 ipproto tcp dport 29555 unreachable"
+	agents := c.checkOn("--master-port 29555 -- true", map[int]string{3: block})
+	checkCodes(1, agents...)
+	checkLines(t, report(t, agents),
+		"3 nodes: node1-node3, 3 workers",
+		"! MASTER_PORT 10.77.0.11:29555, from 2 of 3 nodes",
+		"error: cannot connect to MASTER_PORT (10.77.0.11:29555): network is unreachable (on node3)",
+		"connections 6 of 6 between the nodes",
+		"not ok: the job would fail: 1 error",
+	)
+}
+
 // sudo is the beginning of a shell command that needs root.
 func sudo() string {
 	if os.Geteuid() == 0 {
@@ -166,10 +182,10 @@ func TestCheckStaleMount(t *testing.T) {
 	server := c.start(c.on(3, line...)...)
 	t.Cleanup(func() { c.hosts("crash", "3"); server.code() })
 	server.waitFor("mounted")
-	agents := c.checkOn("-- python3 "+dir+"/main.py", nil)
+	agents := c.checkOn("-- sh "+dir+"/main.py", nil)
 	checkCodes(1, agents...)
 	checkLines(t, report(t, agents), "3 nodes: node1-node3, 3 workers",
-		`error: cannot start: the file system of "`+dir, "respond (on node3)")
+		`error: cannot start: the file system of "`+dir, "does not respond (on")
 	if took := time.Since(agents[0].started); took > 10*time.Second {
 		t.Errorf("the check ended after %v, want 2 s", took)
 	}

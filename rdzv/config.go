@@ -106,7 +106,7 @@ func (c *Config) completeSelf() error {
 	}
 	c.Self.Problems = record.ClippedProblems(c.Self.Problems)
 	c.Self.Rank0Problems = record.ClippedProblems(c.Self.Rank0Problems)
-	c.Self.Facts, c.Self.NodeFacts = c.Self.Facts.Clipped(), record.ClippedNodeFacts(c.Self.NodeFacts)
+	c.Self.Facts = c.Self.Facts.Clipped()
 	if !c.JoinBy.IsZero() {
 		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
 	}

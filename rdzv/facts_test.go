@@ -123,17 +123,17 @@ func TestLackGPUs(t *testing.T) {
 		"another fact":    {[]Member{onNode("a", "", "python=1"), onNode("b", "", "python=0")}, ""},
 		"one has none": {
 			[]Member{onNode("a", "", some), onNode("b", "", none), onNode("c", "", fewer)},
-			"number of GPUs is 8 on a, but 0 on b, 4 on c",
+			"cannot start one worker per GPU: number of GPUs is 8 on a, but 0 on b, 4 on c",
 		},
 		"agents of one host": {
 			[]Member{onNode("a", "", some), onNode("a", "", none), onNode("b", "", some)},
-			"number of GPUs is 8 on a, b, but 0 on a",
+			"cannot start one worker per GPU: number of GPUs is 8 on a, b, but 0 on a",
 		},
 	} {
 		lacking := ""
 		for _, c := range Compare(c.members) {
-			if c.LackGPUs() {
-				lacking += c.String()
+			if p, is := c.Problem(false); is {
+				lacking += p.Text
 			}
 		}
 		if lacking != c.lacking {

@@ -53,8 +53,6 @@ type LeaderConfig struct {
 	// others have not, and then once when all have; before that, if others have been trying to connect
 	// to rank 0 for so long. May be nil.
 	Init func(InitProgress)
-	// Check is for a job that checks its nodes and runs no workers; nil for others.
-	Check *CheckConfig
 	// Restarts says after which failures the agents form another attempt. The zero value is: after
 	// none.
 	Restarts restart.Policy
@@ -76,18 +74,6 @@ type LeaderConfig struct {
 	stragglingAfter time.Duration   // instead of 10 s, in tests
 	returnTime      time.Duration   // instead of 1 s, in tests
 	initTimes       rules.InitTimes // instead of the default, in tests
-}
-
-// CheckConfig describes a job whose agents publish more about their nodes, and measure the
-// connections between these before they settle. Problems end it only then.
-type CheckConfig struct {
-	// Gathered is called with all members, in the order of their tasks, when all have joined, or
-	// those that have when the join timeout ends the job; and with their links when all have settled.
-	// It returns the problems that the links show.
-	Gathered func([]Member) []NodeProblem
-	// Peers returns to which other nodes an agent of a node measures the connections. Nodes are
-	// numbered in the order of their tasks.
-	Peers func(node, nodes int) []int
 }
 
 // No worker of an attempt may run when one of the next attempt starts, also if its agent is frozen

@@ -24,9 +24,6 @@ func (c *LeaderConfig) rules(t *registration.Turn) rules.Config {
 	if c.Waiting != nil {
 		config.NextWaiting = c.NextWaiting
 	}
-	if c.Check != nil {
-		config.Check = &rules.Check{Gathered: c.Check.Gathered, Peers: c.Check.Peers}
-	}
 	return config
 }
 

@@ -43,6 +43,18 @@ func (s *Session) ReportLoss(ctx context.Context, text string, final bool) error
 	return s.verdicts.put(ctx, v)
 }
 
+// Refuse ends the job because of problems that its agents have found together.
+func (s *Session) Refuse(ctx context.Context, problems []NodeProblem) error {
+	v := record.VerdictOf(Unready)
+	v.Problems, v.MoreProblems = record.Cut(slices.Clone(problems))
+	for i := range v.Problems {
+		p := &v.Problems[i]
+		p.Text, p.Hint = record.Clip(p.Text), record.Clip(p.Hint)
+		p.Hosts, p.MoreHosts = record.Cut(p.Hosts)
+	}
+	return s.verdicts.put(ctx, v)
+}
+
 // Move tells all agents of this store to look for another one. It reports whether they
 // will: a job whose world is agreed, or that has ended, does not move.
 func (s *Session) Move(ctx context.Context) (moved bool, err error) {
@@ -62,16 +74,10 @@ func (s *Session) Stall(ctx context.Context, stall Stall, took time.Duration) er
 }
 
 // Settle publishes how all workers of this agent ended. An agent that has started none passes none.
-// If there is no verdict yet, a worker that failed or is missing ends the job. In a job that checks
-// its nodes no agent has workers, and links are what it has measured.
-func (s *Session) Settle(ctx context.Context, workers []Worker, links ...Link) error {
+// If there is no verdict yet, a worker that failed or is missing ends the job.
+func (s *Session) Settle(ctx context.Context, workers []Worker) error {
 	o := record.NewOutcome(s.config.Self.Host, workers)
 	o.Ending = s.ending.Load() && survivesLoss(s.config.Attempt, s.signals.World.Load())
-	o.Links = slices.Clone(links)
-	for i := range o.Links {
-		l := &o.Links[i]
-		l.Addr, l.Error = record.ClipFact(l.Addr), record.ClipFact(l.Error)
-	}
 	return s.outcomes.put(ctx, o)
 }
 

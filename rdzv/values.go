@@ -9,16 +9,13 @@ import (
 // What agents publish, and what they agree on. These values are decided on in package internal/job.
 type (
 	Comparison   = record.Comparison
-	Endpoint     = record.Endpoint
 	Exports      = record.Exports
 	Fact         = record.Fact
 	Facts        = record.Facts
 	Group        = record.Group
 	InitProgress = record.InitProgress
 	Kind         = record.Kind
-	Link         = record.Link
 	Member       = record.Member
-	NodeFact     = record.NodeFact
 	NodeProblem  = record.NodeProblem
 	NodeRanks    = record.NodeRanks
 	Outcome      = record.Outcome

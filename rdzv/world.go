@@ -36,7 +36,7 @@ func (s *Session) World(ctx context.Context) (World, error) {
 		return World{}, ErrFull
 	}
 	s.registration.Renew(w, asked)
-	w.Exports, w.Seat, w.Peers = s.signals.Exports.Load(), seat.Seat, seat.Peers
+	w.Exports, w.Seat = s.signals.Exports.Load(), seat.Seat
 	if !s.seat.CompareAndSwap(nil, &w.Seat) && s.seat.Load() == &withdrawnSeat {
 		select { // how is for the leader to decide
 		case <-s.life.ctx.Done():

@@ -30,15 +30,16 @@ fact, with the nodes that have each value if they differ. Rows marked "!" are
 explained below the table, "*" marks other differences. Facts are read from
 files; without PROGRAM only those of the nodes are compared. On each node the
 python of PROGRAM imports torch, for at most --health-timeout, as the workers
-would, and --health-cmd is run. Every node connects to every other, or to a
-sample if there are more than 64 nodes.
+would, and --health-cmd is run. Every node connects to MASTER_PORT and to every
+other node, or to a sample if there are more than 64 nodes.
 
 {flags}
 
 Exit status, the same for every agent:
     0        exec would start PROGRAM
-    1        exec would fail, not all agents have joined, or two nodes cannot
-             connect to each other
+    1        the job would fail: exec would not start it, torch cannot be
+             imported, or a node cannot connect to another one; or not all
+             agents have joined
     2        wrong usage
     128+N    signal N ended the check
 `
@@ -121,7 +122,6 @@ func (c *checking) plan(args []string) (*agent.Local, error) {
 	}
 	config.Program, config.Problems = program, problems
 	config.WorkerPerGPU = config.WorkerPerGPU && !advice.StartsWorkers(program)
-	config.LogDir = "" // no worker writes there
 	config.Events = c.event
 	config.StoreFailed = func(err error) { os.Exit(c.codeOf(agent.Result{}, err)) }
 	local, err := agent.Plan(config)

@@ -375,8 +375,11 @@ const settleMargin = 5 * time.Second
 
 // settleTimeout is longer than the peer timeout if there are restarts: the workers of a lost agent
 // may cause others to fail at once, and only if the loss is noticed after that its ranks are given
-// to another agent.
+// to another agent. In a check an agent may be looking at its node.
 func (c *Config) settleTimeout() time.Duration {
+	if c.Check != nil {
+		return c.checkTime() + settleMargin
+	}
 	if c.Restarts.Max > 0 {
 		return max(c.Grace, c.lostAfter()) + settleMargin
 	}

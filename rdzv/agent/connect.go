@@ -126,11 +126,7 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 // leaderConfig is how this agent leads the job, if it does.
 func (c *connection) leaderConfig() rdzv.LeaderConfig {
 	l := c.local
-	spares := l.Config.Spares
-	if l.Config.Check != nil { // spares are checked like other nodes
-		spares = 0
-	}
-	return rdzv.LeaderConfig{
+	lead := rdzv.LeaderConfig{
 		Job: l.Job, Tasks: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
 		Unattended: !l.Placement.Launcher.Reports(), Refused: c.refusals.ByToken,
 		OtherVersion: c.refusals.ByVersion,
@@ -141,15 +137,18 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 		},
 		NextWaiting: cadence.Cadence{Every: l.Config.ReportEvery}.Next,
 		Compared:    c.events.compared,
-		Check:       c.checkConfig(),
 		Restarts:    l.Config.Restarts,
 		LostGrace:   l.Config.lostGrace(),
-		Spares:      spares,
+		Spares:      l.Config.Spares,
 		Replaceable: l.layout().MayReplace(c.sharedStore()),
 		Warn:        func(err error) { c.events.diagnose(Warning, err) },
 		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
 		Init:        func(p rdzv.InitProgress) { c.events.send(InitProgress{p}) },
 	}
+	if l.Config.Check != nil { // spares are checked like other nodes, and there are no workers
+		lead.Spares, lead.Straggling, lead.Init = 0, nil, nil
+	}
+	return lead
 }
 
 // noRoom adds a suggestion to an error if the disk with the runtime directory is full.

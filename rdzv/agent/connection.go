@@ -32,21 +32,20 @@ import (
 
 // connection is this agent's connection to the store of its job.
 type connection struct {
-	local    *Local
-	events   *reporter
-	client   *clientv3.Client
-	meeting  *meet.Meeting                 // nil for a single agent and with Config.Etcd
-	hosted   *storehost.Host               // nil if another agent hosts the store
-	unable   error                         // why this agent cannot run workers beside it, or nil
-	addr     string                        // of this node for others, "" in the store's own process
-	reached  string                        // of this end, if that is another one; otherwise ""
-	paths    []rdzv.Path                   // from this node to the store
-	dir      string                        // runtime directory, "" if there is none
-	own      *secret.Key                   // of the only agent of its job
-	gathered atomic.Pointer[[]rdzv.Member] // what the leader in this process has, for Config.Check
-	others   func() []meet.Rejected        // see meet.Config
-	noDir    error                         // why there is none; only the host of the store requires it
-	silent   atomic.Bool                   // the store's host was silent, so that the connection broke
+	local   *Local
+	events  *reporter
+	client  *clientv3.Client
+	meeting *meet.Meeting          // nil for a single agent and with Config.Etcd
+	hosted  *storehost.Host        // nil if another agent hosts the store
+	unable  error                  // why this agent cannot run workers beside it, or nil
+	addr    string                 // of this node for others, "" in the store's own process
+	reached string                 // of this end, if that is another one; otherwise ""
+	paths   []rdzv.Path            // from this node to the store
+	dir     string                 // runtime directory, "" if there is none
+	own     *secret.Key            // of the only agent of its job
+	others  func() []meet.Rejected // see meet.Config
+	noDir   error                  // why there is none; only the host of the store requires it
+	silent  atomic.Bool            // the store's host was silent, so that the connection broke
 
 	refusals refusals.List
 }

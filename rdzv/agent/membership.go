@@ -32,7 +32,7 @@ type membership struct {
 	worldErr error      // why there is no world
 	later    bool       // there was an attempt before this one; world is then the last one
 
-	checking *checking
+	checking *checking     // nil if the agent runs workers
 	health   *health.Check // of this node, for this attempt; nil if it is not checked
 
 	observed *observed
@@ -120,6 +120,9 @@ func (m *membership) takeExports(ctx context.Context) error {
 	if m.world.Seat.Has(0) {
 		problems = append(problems, m.self.Rank0Problems...)
 	}
+	if m.checking != nil {
+		m.checking.problems, problems = problems, nil
+	}
 	if len(problems) == 0 && !e.Confirm {
 		return nil
 	}
@@ -177,6 +180,9 @@ func (m *membership) sessionConfig() rdzv.Config {
 		Job: m.local.Job, Self: m.self, JoinBy: m.joinBy, SettleTimeout: m.local.Config.settleTimeout(),
 		Answer: m.observed.answer, Renewed: m.lease.Renew,
 	}
+	if m.checking != nil {
+		c.Answer = m.checking.answer
+	}
 	if m.local.rest != nil {
 		c.Prepare, c.Waits = m.prepare, m.local.awaited
 	}
@@ -204,7 +210,7 @@ func delayed(job string, reason error, atMost time.Duration) error {
 }
 
 // describe returns the member that this agent publishes, with an ID. It also holds MASTER_PORT if
-// this agent may run rank 0, and begins to answer other nodes in a check.
+// this agent may run rank 0.
 func (m *membership) describe(id string) rdzv.Member {
 	p := m.local.Placement
 	self := rdzv.Member{
@@ -214,9 +220,7 @@ func (m *membership) describe(id string) rdzv.Member {
 		Hosting: m.conn.hosting(), StoreGiven: m.local.Config.Store != "",
 		Addr: m.conn.addr, Paths: m.conn.paths,
 		Facts: m.local.facts(), Strict: m.local.Config.Strict,
-		NodeFacts: m.checking.facts(),
 	}
-	self.Answers = m.checking.answer(id)
 	if m.conn.meeting != nil && !m.conn.hosting() {
 		self.StoreAddr = m.conn.meeting.Addr.Addr().String()
 	}
@@ -230,6 +234,9 @@ func (m *membership) describe(id string) rdzv.Member {
 		self.Rank0Problems = withProblem(self.Rank0Problems, err)
 	}
 	self.MasterPort = m.port.Number()
+	if m.checking != nil {
+		m.checking.take(&self)
+	}
 	return self
 }
 
@@ -250,11 +257,7 @@ func (m *membership) prepare(ctx context.Context) (rdzv.Member, error) {
 
 // problems prevent this agent from running its workers.
 func (m *membership) problems() []rdzv.Problem {
-	problems := m.local.all().problems()
-	for _, err := range m.checking.found.Problems {
-		problems = withProblem(problems, err)
-	}
-	problems = withProblem(problems, m.conn.noDir)
+	problems := withProblem(m.local.all().problems(), m.conn.noDir)
 	problems = withProblem(problems, m.conn.checkNetworks())
 	if m.conn.hosting() {
 		problems = withProblem(problems, m.conn.unable)
@@ -265,9 +268,9 @@ func (m *membership) problems() []rdzv.Problem {
 // settle reports to the job that all workers of this agent have ended. When all agents have
 // settled, one of them writes its report: this agent's own event about the job's end comes before
 // that.
-func (m *membership) settle(workers []rdzv.Worker, links ...rdzv.Link) {
+func (m *membership) settle(workers []rdzv.Worker) {
 	m.awaitReported()
-	m.events.write(func(ctx context.Context) error { return m.session.Settle(ctx, workers, links...) })
+	m.events.write(func(ctx context.Context) error { return m.session.Settle(ctx, workers) })
 }
 
 // awaitReported waits until this agent has reported the job's end, if the job has ended.

@@ -15,6 +15,7 @@ import (
 	"rdzv/rdzv/agent/internal/layout"
 	"rdzv/rdzv/agent/internal/output"
 	"rdzv/rdzv/agent/internal/taskfiles"
+	"rdzv/rdzv/restart"
 )
 
 // Plan determines what an agent can know by itself, without any network: its placement, program
@@ -27,6 +28,9 @@ func Plan(c Config) (*Local, error) {
 		return nil, fmt.Errorf("cannot run an agent: %w", err)
 	}
 	c.fill()
+	if c.Check != nil { // no worker runs, or writes
+		c.LogDir, c.Restarts, c.ExitTimeout = "", restart.Policy{}, 0
+	}
 	l := &Local{Config: c, env: envmap.ParseEnv(c.Environ), sharing: len(c.Tasks) + 1}
 	inside := l.env["RDZV_RUN_ID"] != "" && l.env["RANK"] != ""
 	if inside && c.Launcher == "" { // naming a launcher starts another job in a worker

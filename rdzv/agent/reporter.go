@@ -127,7 +127,7 @@ func (r *reporter) names(what string, names []string) {
 // compared reports the differences between the nodes, unless the verdict has them.
 func (r *reporter) compared(all []rdzv.Comparison, strict bool) {
 	for _, comparison := range all {
-		if comparison.Differs() && !strict && !comparison.LackGPUs() {
+		if _, isProblem := comparison.Problem(strict); comparison.Differs() && !isProblem {
 			r.send(NodesDiffer{comparison})
 		}
 	}

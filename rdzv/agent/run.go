@@ -11,7 +11,6 @@ import (
 	"rdzv/rdzv/agent/internal/ending"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/launcher"
-	"rdzv/rdzv/agent/internal/nodecheck"
 	"rdzv/rdzv/agent/internal/overlap"
 	"rdzv/rdzv/status"
 )
@@ -73,9 +72,10 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	m.observed = observe(l, events, in.stopJob)
 	defer m.observed.close()
 	m.conn = &connection{local: l, events: events, others: m.observed.others.Rejected}
-	m.checking = &checking{Check: l.Config.Check, local: l, events: events, conn: m.conn}
-	defer m.checking.stopAnswering()
-	m.checking.inspect(in.joining)
+	if l.Config.Check != nil {
+		m.checking = newChecking(m)
+		defer m.checking.close()
+	}
 	m.health = l.checkHealth()
 	defer func() { m.health.Stop() }()
 	if err := m.join(in); err != nil {
@@ -150,6 +150,10 @@ func (m *membership) work(in *interrupts) *workers {
 			m.settle(nil)
 		default:
 			m.events.send(m.attempt().jobEnded())
+			v, ok := errors.AsType[*rdzv.Verdict](m.worldErr)
+			if m.checking != nil && ok && (v.Kind == rdzv.Incomplete || v.Kind == rdzv.Unready) {
+				m.checking.run(in.interrupted, v)
+			}
 			m.settle(nil)
 		}
 		return w
@@ -169,9 +173,9 @@ func (m *membership) work(in *interrupts) *workers {
 		waitAsSpare(m, in)
 		return w
 	}
-	if m.local.Config.Check != nil {
-		c := m.checking
-		m.settle(nil, nodecheck.Measure(m.session.Context(), c.peerKey(), m.world.Peers)...)
+	if m.checking != nil {
+		m.checking.run(m.session.Context(), nil)
+		m.settle(m.checking.workers())
 		<-m.reported
 		return w
 	}
@@ -253,7 +257,6 @@ func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 	if m.conn.hosting() {
 		m.conn.hosted.ReadBy(summary)
 	}
-	m.checking.report(summary.Verdict)
 	r = Result{
 		Job: m.local.Job, Summary: summary, World: m.world,
 		Hosting: m.conn.hosting(), Leads: m.session.Leads(),

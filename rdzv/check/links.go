@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"rdzv/rdzv"
+	"rdzv/internal/plural"
 )
 
 // Link is a connection from one node to another that was measured.
@@ -17,6 +17,62 @@ type Link struct {
 	RoundTrip float64 `json:"round_trip_ms,omitempty"`
 	Offset    float64 `json:"clock_offset_ms,omitempty"` // by how much the clock of To is ahead
 	Error     string  `json:"error,omitempty"`           // why there is no connection
+}
+
+// Measured are the connections that an agent has measured: to other nodes, and to MASTER_PORT, nil
+// if it has not been tried.
+type Measured struct {
+	Links  []Connection `json:"links,omitempty"`
+	Master *Connection  `json:"master,omitempty"`
+}
+
+// Connection is one that an agent has measured.
+type Connection struct {
+	To        string        `json:"to"`   // ID of the agent at the other end
+	Addr      string        `json:"addr"` // at which it was to answer, with a port
+	RoundTrip time.Duration `json:"round_trip,omitempty"`
+	Offset    time.Duration `json:"offset,omitempty"` // by how much the other node's clock is ahead
+	Error     string        `json:"error,omitempty"`  // why there is no connection; "" if there is one
+}
+
+// Targets are what the agents try to connect to.
+type Targets struct {
+	Nodes []Target `json:"nodes"` // one agent of each node that answers, in the order of the nodes
+	Rank0 string   `json:"rank0"` // ID of the agent that answers on MASTER_PORT
+}
+
+// Target is an agent that answers others.
+type Target struct {
+	ID   string `json:"id"`
+	Addr string `json:"addr"` // see Node.Answers
+}
+
+// TargetsOf are those of the agents of a world.
+func TargetsOf(nodes []Node) (t Targets) {
+	seen := map[string]bool{}
+	for _, m := range nodes {
+		if m.Rank == 0 {
+			t.Rank0 = m.ID
+		}
+		if m.Answers != "" && !seen[m.node()] {
+			seen[m.node()] = true
+			t.Nodes = append(t.Nodes, Target{m.ID, m.Answers})
+		}
+	}
+	return t
+}
+
+// For returns to which of the nodes an agent measures its connections; none if another agent of its
+// node does.
+func (t Targets) For(id string) (targets []Target) {
+	node := slices.IndexFunc(t.Nodes, func(t Target) bool { return t.ID == id })
+	if node < 0 {
+		return nil
+	}
+	for _, to := range Peers(node, len(t.Nodes)) {
+		targets = append(targets, t.Nodes[to])
+	}
+	return targets
 }
 
 // maxPairs is the number of nodes up to which all pairs are measured.
@@ -35,19 +91,19 @@ func Peers(node, nodes int) (peers []int) {
 	return peers
 }
 
-// measured is a link between members.
+// measured is a link between nodes.
 type measured struct {
-	rdzv.Link
-	from, to int // positions among the members
+	Connection
+	from, to int // positions among the nodes
 }
 
-// linksOf are the links between members.
-func linksOf(members []rdzv.Member) (links []measured) {
+// linksOf are the links between nodes.
+func linksOf(nodes []Node) (links []measured) {
 	position := map[string]int{}
-	for i, m := range members {
+	for i, m := range nodes {
 		position[m.ID] = i
 	}
-	for i, m := range members {
+	for i, m := range nodes {
 		for _, l := range m.Links {
 			if to, known := position[l.To]; known {
 				links = append(links, measured{l, i, to})
@@ -57,13 +113,43 @@ func linksOf(members []rdzv.Member) (links []measured) {
 	return links
 }
 
-// Disconnected are the problems of nodes that cannot connect to others: one for all nodes that
+// addMaster adds which nodes reach MASTER_PORT.
+func (r *Report) addMaster(nodes []Node, names []string) {
+	var addr string
+	var tried, failed []string
+	for i, m := range nodes {
+		master := m.Master
+		if master == nil {
+			continue
+		}
+		addr = master.Addr
+		tried = append(tried, names[i])
+		if master.Error == "" {
+			continue
+		}
+		failed = append(failed, names[i])
+		r.Problems = add(r.Problems, "cannot connect to MASTER_PORT ("+addr+"): "+master.Error,
+			"workers connect to rank 0 there: let firewalls pass that port, or choose another one "+
+				"with Config.MasterPort, or another network with Config.Networks", names[i])
+	}
+	if len(tried) > 0 {
+		all, bad := len(distinct(tried)), len(distinct(failed))
+		r.addRow("MASTER_PORT", fmt.Sprintf("%s, from %d of %s", addr, all-bad,
+			plural.Of(all, "node")), bad > 0)
+	}
+}
+
+func distinct(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+// disconnected are the problems of nodes that cannot connect to others: one for all nodes that
 // cannot connect to the same ones for the same reason.
-func Disconnected(members []rdzv.Member) (problems []rdzv.NodeProblem) {
+func disconnected(nodes []Node, names []string) (findings []Finding) {
 	type target struct{ name, reason string }
-	names, sources := nodeNames(members), map[target][]string{}
+	sources := map[target][]string{}
 	var targets []target
-	for _, l := range linksOf(members) {
+	for _, l := range linksOf(nodes) {
 		if l.Error == "" {
 			continue
 		}
@@ -86,28 +172,28 @@ func Disconnected(members []rdzv.Member) (problems []rdzv.NodeProblem) {
 			}
 		}
 		targets = slices.DeleteFunc(targets, isSame)
-		problems = append(problems, disconnected(to, first.reason, sources[first]))
+		findings = append(findings, unreached(to, first.reason, sources[first]))
 	}
-	return problems
+	return findings
 }
 
-func disconnected(to []string, reason string, from []string) rdzv.NodeProblem {
+func unreached(to []string, reason string, from []string) Finding {
 	const shown = 3
 	list := strings.Join(to[:min(len(to), shown)], ", ")
 	if more := len(to) - shown; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	return rdzv.NodeProblem{Hosts: from, Problem: rdzv.Problem{
-		Kind: rdzv.OtherProblem,
+	return Finding{
 		Text: "cannot connect to " + list + ": " + reason,
 		Hint: "the workers of all nodes connect to each other: let firewalls between the nodes pass " +
 			"all TCP ports, or choose another network with Config.Networks",
-	}}
+		Nodes: from,
+	}
 }
 
 // addLinks adds what was measured between the nodes.
-func (r *Report) addLinks(members []rdzv.Member, names []string) {
-	links := linksOf(members)
+func (r *Report) addLinks(nodes []Node, names []string) {
+	links := linksOf(nodes)
 	if len(links) == 0 {
 		return
 	}
@@ -116,9 +202,7 @@ func (r *Report) addLinks(members []rdzv.Member, names []string) {
 			names[l.from], names[l.to], milliseconds(l.RoundTrip), milliseconds(l.Offset), l.Error,
 		})
 	}
-	for _, p := range Disconnected(members) {
-		r.Problems = append(r.Problems, Finding{p.Text, p.Hint, p.Hosts})
-	}
+	r.Problems = append(r.Problems, disconnected(nodes, names)...)
 	good := slices.DeleteFunc(links, func(l measured) bool { return l.Error != "" })
 	text := fmt.Sprintf("%d of %d between the nodes", len(good), len(r.Links))
 	if len(r.Nodes) > maxPairs {

@@ -43,13 +43,13 @@ func TestPeers(t *testing.T) {
 
 // linked are members of n nodes with links between all of them: of 1 ms, and of 9 ms from node2 to
 // node1.
-func linked(n int, offset func(node int) time.Duration) (members []rdzv.Member) {
+func linked(n int, offset func(node int) time.Duration) (members []Node) {
 	for i := range n {
-		m := rdzv.Member{
+		m := Node{Member: rdzv.Member{
 			ID: fmt.Sprint(i), Node: fmt.Sprint(i), Host: fmt.Sprintf("node%d", i+1), Tasks: rdzv.Unplaced(1),
-		}
+		}}
 		for _, to := range Peers(i, n) {
-			l := rdzv.Link{
+			l := Connection{
 				To: fmt.Sprint(to), Addr: fmt.Sprintf("10.0.0.%d:40000", to+1),
 				RoundTrip: time.Millisecond, Offset: offset(to) - offset(i),
 			}
@@ -64,12 +64,12 @@ func linked(n int, offset func(node int) time.Duration) (members []rdzv.Member) 
 }
 
 // block fails the links between nodes for which it says so.
-func block(members []rdzv.Member, blocked func(from, to int) bool) []rdzv.Member {
+func block(members []Node, blocked func(from, to int) bool) []Node {
 	for i, m := range members {
 		for k, l := range m.Links {
-			to := slices.IndexFunc(members, func(m rdzv.Member) bool { return m.ID == l.To })
+			to := slices.IndexFunc(members, func(m Node) bool { return m.ID == l.To })
 			if blocked(i, to) {
-				m.Links[k] = rdzv.Link{To: l.To, Addr: l.Addr, Error: "connection timed out"}
+				m.Links[k] = Connection{To: l.To, Addr: l.Addr, Error: "connection timed out"}
 			}
 		}
 	}
@@ -100,10 +100,11 @@ func TestDisconnected(t *testing.T) {
 	} {
 		members := block(linked(c.nodes, noOffset), c.blocked)
 		var got []string
-		for _, p := range Disconnected(members) {
-			on := fmt.Sprint(p.Hosts)
-			if len(p.Hosts) > 8 {
-				on = fmt.Sprintf("[%d nodes]", len(p.Hosts))
+		r := Of("check-x", c.nodes, members)
+		for _, p := range r.Problems {
+			on := fmt.Sprint(p.Nodes)
+			if len(p.Nodes) > 8 {
+				on = fmt.Sprintf("[%d nodes]", len(p.Nodes))
 			}
 			got = append(got, p.Text+" "+on)
 		}
@@ -112,11 +113,7 @@ func TestDisconnected(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q\nwant %q", name, got, c.want)
 		}
-		r := Of("check-x", c.nodes, members)
-		if len(r.Problems) != len(c.want) {
-			t.Errorf("%s: %d problems in the report", name, len(r.Problems))
-		}
-		r.AddProblems(&rdzv.Verdict{Kind: rdzv.Unready, Problems: Disconnected(members)})
+		r.AddProblems(&rdzv.Verdict{Kind: rdzv.Unready, Problems: r.VerdictProblems()})
 		if len(r.Problems) != len(c.want) {
 			t.Errorf("%s: %d problems in the report with those of the verdict", name, len(r.Problems))
 		}
@@ -150,7 +147,7 @@ func TestLinkRows(t *testing.T) {
 	all := func(from, to int) bool { return true }
 	trips := "round trip: 1.00 ms (median), 9.00 ms from node2 to node1 (longest)"
 	for name, c := range map[string]struct {
-		members []rdzv.Member
+		members []Node
 		want    []string
 	}{
 		"one node": {linked(1, noOffset), nil},
@@ -183,6 +180,60 @@ func TestLinkRows(t *testing.T) {
 			if !strings.HasPrefix(w.Text, "the clock is 3") || len(w.Nodes) != 1 {
 				t.Errorf("%s: warning %+v", name, w)
 			}
+		}
+	}
+}
+
+// MASTER_PORT is a row, and an error on the nodes that do not reach it. Agents that have not tried it,
+// such as a second one of a node, do not count.
+func TestMasterPort(t *testing.T) {
+	tried := func(failing ...int) []Node {
+		nodes := append(linked(3, noOffset), agent(node("0"), "0b"))
+		for i := range 3 {
+			master := &Connection{To: "0", Addr: "10.0.0.1:29500"}
+			nodes[i].Measured = Measured{Master: master}
+			if slices.Contains(failing, i) {
+				master.Error = "connection timed out"
+			}
+		}
+		return nodes
+	}
+	for name, c := range map[string]struct {
+		nodes      []Node
+		row, error string
+	}{
+		"not tried": {linked(1, noOffset), "", ""},
+		"reached":   {tried(), "MASTER_PORT: 10.0.0.1:29500, from 3 of 3 nodes", ""},
+		"refused": {tried(1, 2), "! MASTER_PORT: 10.0.0.1:29500, from 1 of 3 nodes",
+			"cannot connect to MASTER_PORT (10.0.0.1:29500): connection timed out [node2 node3]"},
+	} {
+		r := Of("check-x", len(c.nodes), c.nodes)
+		if got := strings.Join(rows(r), "\n"); got != c.row {
+			t.Errorf("%s: row %q, want %q", name, got, c.row)
+		}
+		var text string
+		for _, p := range r.Problems {
+			text += fmt.Sprint(p.Text, " ", p.Nodes)
+		}
+		if text != c.error {
+			t.Errorf("%s: problem %q, want %q", name, text, c.error)
+		}
+	}
+}
+
+// One agent of each node that answers is tried, by one agent of each other node.
+func TestTargets(t *testing.T) {
+	nodes := linked(3, noOffset)
+	nodes = append(nodes, agent(nodes[2], "2b"), agent(nodes[0], "0b"))
+	for i, answers := range []string{":7", "", "10.0.0.3:7", "10.0.0.3:8", ":8"} {
+		nodes[i].Answers, nodes[i].Rank = answers, (i+2)%5
+	}
+	targets := TargetsOf(nodes)
+	for id, want := range map[string][]Target{
+		"0": {{"2", "10.0.0.3:7"}}, "2": {{"0", ":7"}}, "1": nil, "2b": nil, "0b": nil,
+	} {
+		if got := targets.For(id); !slices.Equal(got, want) || targets.Rank0 != "2b" {
+			t.Errorf("agent %s tries %v, want %v", id, got, want)
 		}
 	}
 }

@@ -12,49 +12,49 @@ import (
 )
 
 // node is the only agent of a node, with these facts: "name=value" in turn.
-func node(name string, facts ...string) rdzv.Member {
-	m := rdzv.Member{ID: name, Node: name, Host: name, PID: 7, Tasks: rdzv.Unplaced(1)}
+func node(name string, facts ...string) Node {
+	m := Node{Member: rdzv.Member{ID: name, Node: name, Host: name, PID: 7, Tasks: rdzv.Unplaced(1)}}
 	for _, f := range facts {
 		fact, value, _ := strings.Cut(f, "=")
-		m.NodeFacts = append(m.NodeFacts, rdzv.NodeFact{Name: fact, Value: value})
+		m.NodeFacts = append(m.NodeFacts, Fact{Name: fact, Value: value})
 	}
 	return m
 }
 
 // problem, warning, own, known, variables and runs add to a member.
-func problem(m rdzv.Member, text, hint string) rdzv.Member {
+func problem(m Node, text, hint string) Node {
 	m.Problems = append(m.Problems, rdzv.Problem{Kind: rdzv.OtherProblem, Text: text, Hint: hint})
 	return m
 }
 
-func warning(m rdzv.Member, fact, value, text, hint string) rdzv.Member {
-	f := rdzv.NodeFact{Name: fact, Value: value, Warning: text, Hint: hint}
+func warning(m Node, fact, value, text, hint string) Node {
+	f := Fact{Name: fact, Value: value, Warning: text, Hint: hint}
 	m.NodeFacts = append(m.NodeFacts, f)
 	return m
 }
 
-func own(m rdzv.Member, fact, value string) rdzv.Member {
-	m.NodeFacts = append(m.NodeFacts, rdzv.NodeFact{Name: fact, Value: value, Own: true})
+func own(m Node, fact, value string) Node {
+	m.NodeFacts = append(m.NodeFacts, Fact{Name: fact, Value: value, Own: true})
 	return m
 }
 
-func known(m rdzv.Member, fact, value string) rdzv.Member {
+func known(m Node, fact, value string) Node {
 	m.Facts.Known = append(m.Facts.Known, rdzv.Fact{Name: fact, Value: value})
 	return m
 }
 
-func variables(m rdzv.Member, v map[string]string) rdzv.Member {
+func variables(m Node, v map[string]string) Node {
 	m.Facts.Variables = v
 	return m
 }
 
-func runs(m rdzv.Member, program string) rdzv.Member {
+func runs(m Node, program string) Node {
 	m.Facts.Program = program
 	return m
 }
 
 // agent is another agent of a node.
-func agent(of rdzv.Member, id string) rdzv.Member {
+func agent(of Node, id string) Node {
 	of.ID, of.PID = id, of.PID+1
 	return of
 }
@@ -94,39 +94,39 @@ func differ(facts string) string {
 func TestOf(t *testing.T) {
 	a := node("a", "kernel=6.1")
 	for name, c := range map[string]struct {
-		members                  []rdzv.Member
+		members                  []Node
 		rows, problems, warnings []string
 	}{
 		"no agent": {},
 		"one node": {
-			members: []rdzv.Member{variables(known(a, "python", "3.11"),
+			members: []Node{variables(known(a, "python", "3.11"),
 				map[string]string{"NCCL_DEBUG": "INFO"})},
 			rows: []string{"kernel: 6.1 on a", "python: 3.11 on a"},
 		},
 		"the same": {
-			members: []rdzv.Member{a, node("b", "kernel=6.1")},
+			members: []Node{a, node("b", "kernel=6.1")},
 			rows:    []string{"kernel: 6.1 on a b"},
 		},
 		"majority first": {
-			members: []rdzv.Member{node("a", "x=1"), node("b", "x=2"), node("c", "x=2"), node("d", "x=3")},
+			members: []Node{node("a", "x=1"), node("b", "x=2"), node("c", "x=2"), node("d", "x=3")},
 			rows:    []string{"*x: 2 on b c | 1 on a | 3 on d"},
 		},
 		"own values keep the order of the nodes": {
-			members: []rdzv.Member{own(node("b"), "address", "10.0.0.2"),
+			members: []Node{own(node("b"), "address", "10.0.0.2"),
 				own(node("a"), "address", "10.0.0.1"), own(node("c"), "address", "10.0.0.1")},
 			rows: []string{"address: 10.0.0.2 on b | 10.0.0.1 on a c"},
 		},
 		"only some nodes have it": {
-			members: []rdzv.Member{a, node("b", "kernel=6.1", "GPUs=8"), node("c", "GPUs=8")},
+			members: []Node{a, node("b", "kernel=6.1", "GPUs=8"), node("c", "GPUs=8")},
 			rows:    []string{"kernel: 6.1 on a b", "GPUs: 8 on b c"},
 		},
 		"agents of one node": {
-			members: []rdzv.Member{node("a", "CPUs=2", "kernel=6.1"),
+			members: []Node{node("a", "CPUs=2", "kernel=6.1"),
 				agent(node("a", "CPUs=4", "kernel=6.1"), "a2"), node("b", "CPUs=2")},
 			rows: []string{"*CPUs: 2; 4 on a | 2 on b", "kernel: 6.1 on a"},
 		},
 		"what exec compares": {
-			members: []rdzv.Member{
+			members: []Node{
 				variables(known(node("a"), "python", "3.11"), map[string]string{"NCCL_DEBUG": "INFO"}),
 				variables(known(node("b"), "python", "3.9"), map[string]string{"NCCL_IB_TC": "1"}),
 				variables(known(node("c"), "python", "3.11"), map[string]string{"NCCL_IB_TC": "1"}),
@@ -139,7 +139,7 @@ func TestOf(t *testing.T) {
 			warnings: []string{differ("python, NCCL_DEBUG, NCCL_IB_TC")},
 		},
 		"two programs, of which each differs": {
-			members: []rdzv.Member{
+			members: []Node{
 				runs(known(node("a"), "python", "3.11"), "x"), runs(known(node("b"), "python", "3.9"), "x"),
 				runs(known(node("c"), "python", "3.11"), "y"), runs(known(node("d"), "python", "3.8"), "y"),
 			},
@@ -147,7 +147,7 @@ func TestOf(t *testing.T) {
 			warnings: []string{differ("python")},
 		},
 		"a variable that each node has for itself": {
-			members: []rdzv.Member{
+			members: []Node{
 				variables(a, map[string]string{"NCCL_X": "1"}),
 				variables(node("b"), map[string]string{"NCCL_X": "2"}),
 				variables(node("c"), map[string]string{"NCCL_X": "3"}),
@@ -155,7 +155,7 @@ func TestOf(t *testing.T) {
 			rows: []string{"kernel: 6.1 on a"},
 		},
 		"problems": {
-			members: []rdzv.Member{
+			members: []Node{
 				problem(node("a"), "no GPU", "see nvidia-smi"),
 				agent(problem(node("a"), "no GPU", "see nvidia-smi"), "a2"),
 				problem(problem(node("b"), "no script", ""), "no GPU", "see nvidia-smi"),
@@ -163,7 +163,7 @@ func TestOf(t *testing.T) {
 			problems: []string{"no GPU (see nvidia-smi) a b", "no script () b"},
 		},
 		"warnings": {
-			members: []rdzv.Member{
+			members: []Node{
 				warning(node("a"), "shm", "1 MiB", "small", "enlarge it"), node("b", "shm=12 GiB"),
 				warning(node("c"), "shm", "1 MiB", "small", "enlarge it"),
 			},
@@ -186,7 +186,7 @@ func TestOf(t *testing.T) {
 
 // Of 64 nodes with 8 agents each, three differ.
 func TestManyNodes(t *testing.T) {
-	var members []rdzv.Member
+	var members []Node
 	for i := range 64 {
 		m := node(fmt.Sprintf("n%02d", i), "kernel=6.8")
 		switch i {
@@ -221,7 +221,7 @@ func TestManyNodes(t *testing.T) {
 func TestNodeNames(t *testing.T) {
 	one, two, alone := node("x"), node("x"), node("y")
 	one.Node, two.Node, two.PID, alone.Node = "1", "2", 9, ""
-	r := Of("check-x", 3, []rdzv.Member{one, two, agent(two, "third"), alone})
+	r := Of("check-x", 3, []Node{one, two, agent(two, "third"), alone})
 	if want := []string{"x", "x (pid 9)", "y"}; !slices.Equal(r.Nodes, want) {
 		t.Errorf("nodes %q, want %q", r.Nodes, want)
 	}
@@ -245,7 +245,7 @@ func TestAddProblems(t *testing.T) {
 		"of the job": {&rdzv.Verdict{Kind: rdzv.Unready, Text: "cannot assign ranks"},
 			[]string{"no GPU () a", "cannot assign ranks ()"}},
 	} {
-		r := Of("check-x", 2, []rdzv.Member{problem(node("a"), "no GPU", ""), node("b")})
+		r := Of("check-x", 2, []Node{problem(node("a"), "no GPU", ""), node("b")})
 		if r.AddProblems(c.verdict); !slices.Equal(texts(r.Problems), c.want) {
 			t.Errorf("%s: %q, want %q", name, texts(r.Problems), c.want)
 		}
@@ -264,17 +264,32 @@ func TestJSON(t *testing.T) {
 
 // A value that is not known is no difference, and is told with the reason.
 func TestNotCompared(t *testing.T) {
-	known := rdzv.Member{ID: "1", Host: "node1", Node: "1"}
-	known.Facts.Known = []rdzv.Fact{{Name: "torch", Value: "2.6.0"}}
-	unknown := rdzv.Member{ID: "2", Host: "node2", Node: "2", NodeFacts: []rdzv.NodeFact{
+	unknown := node("node2")
+	unknown.NodeFacts = []Fact{
 		{Name: "torch", Value: "/opt/python3 is a script that chooses the python", Unknown: true},
-	}}
-	r := Of("job", 2, []rdzv.Member{known, unknown})
+	}
+	r := Of("job", 2, []Node{known(node("node1"), "torch", "2.6.0"), unknown})
 	if len(r.Rows) != 1 || len(r.Rows[0].Groups) != 2 || r.Rows[0].Differs() || len(r.Warnings) > 0 {
 		t.Fatalf("%+v, want a row with two values and no difference", r)
 	}
 	const want = "not compared: /opt/python3 is a script that chooses the python"
 	if g := r.Rows[0].Groups[1]; g.Value != want || !g.Unknown || g.Nodes[0] != "node2" {
 		t.Errorf("%+v, want %q on node2", g, want)
+	}
+}
+
+// With Strict a difference is a problem.
+func TestStrict(t *testing.T) {
+	strict := known(node("b"), "python", "3.9")
+	strict.Strict = true
+	r := Of("job", 3, []Node{known(node("a"), "python", "3.11"), problem(strict, "bad", "")})
+	want := []string{
+		"bad () b", "cannot start: python is 3.11 on a, but 3.9 on b (Config.Strict) ()",
+	}
+	if got := texts(r.Problems); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if of := r.VerdictProblems(); len(of) != 2 || of[0].Hosts[0] != "b" || of[1].Text == "" {
+		t.Errorf("problems of the verdict: %+v", of)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"rdzv/rdzv/internal/record"
 )
 
-// rowsOf are the facts of all members, in the order of the first member that has each.
-func rowsOf(members []rdzv.Member, names []string) []Row {
+// rowsOf are the facts of all agents, in the order of the first agent that has each.
+func rowsOf(nodes []Node, names []string) []Row {
 	b := builder{rows: map[string]*rowOf{}}
-	for i, m := range members {
+	for i, m := range nodes {
 		for _, f := range m.NodeFacts {
 			row := b.row(f.Name)
 			value := f.Value
@@ -27,7 +27,7 @@ func rowsOf(members []rdzv.Member, names []string) []Row {
 			}
 		}
 	}
-	b.variables(members, names)
+	b.variables(nodes, names)
 	rows := make([]Row, len(b.order))
 	for i, fact := range b.order {
 		rows[i] = b.rows[fact].grouped()
@@ -90,16 +90,16 @@ func (r *rowOf) grouped() Row {
 }
 
 // variables adds a row for each variable in which nodes differ.
-func (b *builder) variables(members []rdzv.Member, names []string) {
-	for _, c := range rdzv.Compare(members) {
-		isVariable := slices.ContainsFunc(members, func(m rdzv.Member) bool {
+func (b *builder) variables(nodes []Node, names []string) {
+	for _, c := range compare(nodes) {
+		isVariable := slices.ContainsFunc(nodes, func(m Node) bool {
 			_, set := m.Facts.Variables[c.Fact]
 			return set
 		})
 		if !isVariable || !c.Differs() {
 			continue
 		}
-		for i, m := range members {
+		for i, m := range nodes {
 			value, set := m.Facts.Variables[c.Fact]
 			if !set {
 				value = "not set"
@@ -109,10 +109,22 @@ func (b *builder) variables(members []rdzv.Member, names []string) {
 	}
 }
 
-// warnOfDifferences warns of the differences of which exec warns too.
-func (r *Report) warnOfDifferences(members []rdzv.Member) {
+func compare(nodes []Node) []rdzv.Comparison {
+	members := make([]rdzv.Member, len(nodes))
+	for i, m := range nodes {
+		members[i] = m.Member
+	}
+	return rdzv.Compare(members)
+}
+
+// addDifferences adds the differences of which exec warns, or for which it does not start.
+func (r *Report) addDifferences(nodes []Node) {
 	var differ []string
-	for _, c := range rdzv.Compare(members) {
+	for _, c := range compare(nodes) {
+		p, is := c.Problem(r.strict)
+		if is {
+			r.Problems = append(r.Problems, Finding{Text: p.Text, Hint: p.Hint})
+		}
 		if !c.Differs() {
 			continue
 		}

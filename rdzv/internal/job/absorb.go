@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdzv/rdzv/internal/keys"
+	"rdzv/rdzv/internal/record"
 )
 
 // absorb notes a change of a key of this attempt.
@@ -130,8 +131,8 @@ func (a *attempt) startWorkers(t *turn) {
 	if a.end.verdict != nil || !a.ready.complete(a.phase.world, a.phase.exports) {
 		return
 	}
-	if !a.check.mayStart(t, a.members.present(), nil) {
-		a.end.want(a.check.found)
+	if !a.problems.mayStart(t, a.members.present(), nil) {
+		a.end.want(a.problems.found)
 		return
 	}
 	a.ready.start(t, a.keys)
@@ -141,7 +142,7 @@ func (a *attempt) startWorkers(t *turn) {
 func (a *attempt) succeed() {
 	if a.phase.world != nil && a.members.pending == 0 && !a.end.resultIs {
 		a.end.resultIs = true
-		a.end.want(a.check.result(a.members.present()))
+		a.end.want(record.VerdictOf(record.Done))
 	}
 }
 

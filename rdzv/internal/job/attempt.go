@@ -23,7 +23,7 @@ type attempt struct {
 	leave     leaving
 	success   stragglers
 	outcomes  outcomes
-	check     checking
+	problems  problems
 	agreement agreement
 	ready     confirmation
 	gather    gathering
@@ -40,11 +40,11 @@ func newAttempt(c *Config, all *agents, number int, now, began time.Time) *attem
 	a.leave = leaving{agents: all, members: &a.members, phase: &a.phase, losses: &a.losses}
 	a.outcomes = outcomes{config: c, agents: all, members: &a.members, end: &a.end,
 		leave: &a.leave, success: &a.success}
-	a.check = checking{config: c, phase: &a.phase}
+	a.problems = problems{phase: &a.phase}
 	a.agreement = agreement{config: c, keys: a.keys, members: &a.members, phase: &a.phase,
-		check: &a.check}
+		problems: &a.problems}
 	a.gather = gathering{config: c, agents: all, members: &a.members, phase: &a.phase, end: &a.end,
-		losses: &a.losses, late: &a.late, outcomes: &a.outcomes, check: &a.check, begin: now}
+		losses: &a.losses, late: &a.late, outcomes: &a.outcomes, begin: now}
 	a.init = initWatch{config: c, members: &a.members, keys: a.keys}
 	return a
 }

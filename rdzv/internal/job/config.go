@@ -12,7 +12,6 @@ import (
 type (
 	Comparison   = record.Comparison
 	Connecting   = record.Connecting
-	Endpoint     = record.Endpoint
 	Exports      = record.Exports
 	InitProgress = record.InitProgress
 	InitQuery    = record.InitQuery
@@ -70,7 +69,6 @@ type Config struct {
 	NextWaiting func(last time.Duration) time.Duration
 	// Watch and Straggling say that somebody wants the notices Init and Straggling.
 	Watch, Straggling bool
-	Check             *Check
 
 	// Elected says that the store belongs to no agent, so that the leader may be another one later.
 	Elected bool
@@ -98,12 +96,6 @@ type InitTimes struct {
 // DefaultInitTimes are those of a job.
 var DefaultInitTimes = InitTimes{
 	8 * time.Second, []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute},
-}
-
-// Check describes a job that checks its nodes, see CheckConfig of package rdzv.
-type Check struct {
-	Gathered func([]Member) []NodeProblem
-	Peers    func(node, nodes int) []int
 }
 
 const (

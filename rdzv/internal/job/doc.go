@@ -39,7 +39,7 @@
 //	                init_process_group
 //	absent.go       absence: signal/absent: a rank 0 that does not listen
 //	exports.go      confirmation: ready/ID, signal/start: whether all can start
-//	check.go        checking: problems and differences of nodes, and connections between them
+//	problems.go     problems: of members, and differences between their nodes
 //	stragglers.go   stragglers: workers that run long after others have succeeded
 //	loss.go         losses: whether the job goes on without an agent
 //	roster.go       who has joined, for people

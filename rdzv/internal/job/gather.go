@@ -21,7 +21,6 @@ type gathering struct {
 	losses   *losses
 	late     *late
 	outcomes *outcomes
-	check    *checking
 
 	begin        time.Time
 	lastCall     time.Time     // when an elastic job starts; zero while too few have joined

@@ -15,7 +15,6 @@ import (
 type member struct {
 	Member
 	seat      Seat
-	peers     []Endpoint
 	here      bool // has joined this attempt; otherwise it was a member of the one before
 	settled   bool // has published how its workers have ended, or has none
 	lost      bool

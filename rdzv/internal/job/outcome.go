@@ -62,14 +62,14 @@ func (s *outcomes) takeEarly(now time.Time) {
 func (s *outcomes) settle(now time.Time, m *member, o Outcome) {
 	s.members.settle(m)
 	s.leave.remove(m.ID)
-	m.Links, m.ending = o.Links, o.Ending
+	m.ending = o.Ending
 	s.list = append(s.list, o)
 	s.success.note(now, o)
 	if w, failed := o.Failed(); failed {
 		s.end.want(record.FailedVerdict(m.ID, o.Host, w))
 		return
 	}
-	if ran := len(o.Workers); ran < m.Workers() && s.config.Check == nil {
+	if ran := len(o.Workers); ran < m.Workers() {
 		text := fmt.Sprintf("ran only %d of its %d workers", ran, m.Workers())
 		if ran == 0 {
 			text = "did not run its " + plural.Noun(m.Workers(), "worker")

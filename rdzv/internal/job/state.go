@@ -145,9 +145,7 @@ func (s *State) follow(t *turn) {
 }
 
 // isLast tells whether no attempt follows the present one.
-func (s *State) isLast() bool {
-	return s.config.Check != nil || s.attempt.number >= s.config.Restarts.Max
-}
+func (s *State) isLast() bool { return s.attempt.number >= s.config.Restarts.Max }
 
 // Wake is when Apply is to be called if nothing happens before; zero if there is no such time. It
 // is later than the last call: what was due then has been done, or waits for something else.

@@ -98,7 +98,6 @@ func (g *gathering) incomplete(now time.Time) Verdict {
 	if len(inOrder) > 0 && inOrder[0].FirstTask().Rank <= 0 && inOrder[0].NodeRank <= 0 {
 		withRank0Problems(all, inOrder[0].ID) // as far as it is known by now which agent has rank 0
 	}
-	g.check.gathered(all)
 	v := record.VerdictOf(record.Incomplete)
 	v.Roster = new(g.roster())
 	v.Problems, v.MoreProblems = problemsOf(all)

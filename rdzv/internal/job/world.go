@@ -12,12 +12,12 @@ import (
 // agreement is how the world of an attempt comes about: the keys seat/ID, signal/exports and
 // signal/world. A leader writes them together, the world last.
 type agreement struct {
-	config  *Config
-	keys    keys.Attempt
-	members *members
-	phase   *phase
-	check   *checking
-	seats   map[string]SeatValue // of a world that is not published yet
+	config   *Config
+	keys     keys.Attempt
+	members  *members
+	phase    *phase
+	problems *problems
+	seats    map[string]SeatValue // of a world that is not published yet
 }
 
 // agree assigns the seats of all members and publishes the world, or ends the job if it cannot
@@ -34,8 +34,8 @@ func (g *agreement) agree(t *turn, described World, e *ending) {
 	}
 	// If they confirm their start they report their problems and facts again.
 	confirm := g.phase.exports != nil && g.phase.exports.Confirm
-	if !confirm && !g.check.mayStart(t, all, problem) {
-		e.want(g.check.found)
+	if !confirm && !g.problems.mayStart(t, all, problem) {
+		e.want(g.problems.found)
 		return
 	}
 	g.describe(&world, described)
@@ -67,20 +67,19 @@ func (g *agreement) describe(w *World, of World) {
 		w.PeerTimeout, w.LostGrace = Seconds(c.PeerTimeout), Seconds(c.LostGrace)
 	}
 	w.Replaceable = c.Replaceable
-	if c.elastic() && c.Check == nil {
+	if c.elastic() {
 		w.MaxTasks = c.Tasks
 	}
 }
 
 // ops puts the seats and the exports and then the world.
 func (g *agreement) ops(world World, seats map[string]Seat) []Op {
-	peers := g.check.assignProbeTargets(g.members.present())
 	ops := make([]Op, 0, len(g.members.all)+2)
 	for _, m := range g.members.all {
 		if !m.here {
 			continue // a new leader has known it, and it has not returned
 		}
-		seat := SeatValue{Seat: seats[m.ID], Peers: peers[m.ID], Agent: g.config.identity(m.Member)}
+		seat := SeatValue{Seat: seats[m.ID], Agent: g.config.identity(m.Member)}
 		ops = append(ops, Op{Key: g.keys.Seats().Of(m.ID), Value: seat})
 	}
 	if g.phase.exports != nil {
@@ -129,7 +128,7 @@ func (g *agreement) seated(
 			m.Member = waiting[i]
 		}
 	}
-	m.seat, m.peers, m.here, m.settled = seat.Seat, seat.Peers, true, m.settled || seat.Spare
+	m.seat, m.here, m.settled = seat.Seat, true, m.settled || seat.Spare
 	m.replaces, m.before = "", nil // the world says that
 	return m
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -60,11 +61,23 @@ type Group struct {
 // Differs tells whether nodes differ in the fact.
 func (c Comparison) Differs() bool { return len(c.Groups) > 1 && !c.Mixed }
 
-// LackGPUs tells whether some agents start a worker for each GPU, and others have no GPU: ranks
-// without one would join those that have one.
-func (c Comparison) LackGPUs() bool {
+// Problem is a difference that keeps the job from starting, and whether it does: with strict each
+// one does (Member.Strict). Without it, agents without a GPU beside others that start a worker for
+// each of theirs.
+func (c Comparison) Problem(strict bool) (p Problem, is bool) {
+	p.Kind = DifferenceProblem
 	isNone := func(g Group) bool { return g.Value == "0" }
-	return c.Fact == GPUs && len(c.Groups) > 1 && slices.ContainsFunc(c.Groups, isNone)
+	switch {
+	case c.Fact == GPUs && len(c.Groups) > 1 && slices.ContainsFunc(c.Groups, isNone):
+		p.Text = fmt.Sprintf("cannot start one worker per GPU: %v", c)
+		p.Hint = "leave out the nodes without a GPU, or give Config.ProcsPerNode N on all nodes"
+	case strict && c.Differs():
+		p.Text = fmt.Sprintf("cannot start: %v (Config.Strict)", c)
+	default:
+		return Problem{}, false
+	}
+	p.Text = Clip(p.Text)
+	return p, true
 }
 
 // String returns a line for people: "python is 3.11 on node1, node2 and 6 more, but 3.9 on node7".
@@ -168,30 +181,4 @@ func ClipFact(text string) string {
 		text = strings.ToValidUTF8(text[:MaxFactValue-len("...")], "") + "..."
 	}
 	return text
-}
-
-// NodeFact is something about an agent's node that people want to know or compare before a job
-// runs, such as the size of its memory. Unlike [Facts], a difference in it never keeps a job from
-// running.
-type NodeFact struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-	// Own says that each node has a value of its own, such as its address.
-	Own bool `json:"own,omitempty"`
-	// Unknown says that Value is why it is not known, so that it is not compared.
-	Unknown bool `json:"unknown,omitempty"`
-	// Warning is why the value may cause trouble, and Hint what to do about it; "" if it is good.
-	Warning string `json:"warning,omitempty"`
-	Hint    string `json:"hint,omitempty"`
-}
-
-// ClippedNodeFacts are facts within the limits of a member's facts.
-func ClippedNodeFacts(facts []NodeFact) []NodeFact {
-	facts = slices.Clone(facts[:min(len(facts), MaxFacts)])
-	for i := range facts {
-		f := &facts[i]
-		f.Name, f.Value = ClipFact(f.Name), ClipFact(f.Value)
-		f.Warning, f.Hint = ClipFact(f.Warning), ClipFact(f.Hint)
-	}
-	return facts
 }

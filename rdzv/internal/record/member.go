@@ -67,14 +67,6 @@ type Member struct {
 	// enough if one agent asks for that.
 	Facts  Facts `json:"facts,omitzero"`
 	Strict bool  `json:"strict,omitempty"`
-	// NodeFacts are for a report on all nodes, see CheckConfig. Most agents have none.
-	NodeFacts []NodeFact `json:"node_facts,omitempty"`
-	// Answers is the address and port at which this agent answers those of other nodes, so that
-	// they can measure their connections to this node; "" if it does not. They connect to the host
-	// of the store at the address at which they reach the store.
-	Answers string `json:"answers,omitempty"`
-
-	Links []Link `json:"-"` // of its node to others, which are in the outcome
 }
 
 // ProblemKind is the kind of a problem.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"rdzv/internal/plural"
 	"rdzv/rdzv/restart"
@@ -15,21 +14,11 @@ import (
 type Outcome struct {
 	Host    string   `json:"host"`
 	Workers []Worker `json:"workers"`
-	Links   []Link   `json:"links,omitempty"` // to the World.Peers
 	// Withdrawn says that the agent is to leave, and has no workers: see Session.Withdraw.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	// Ending says that the agent has received a signal that ends the attempt: if another agent
 	// withdrew first, the signal was for all.
 	Ending bool `json:"ending,omitempty"`
-}
-
-// Link is a connection from one node to another that was measured.
-type Link struct {
-	To        string        `json:"to"`   // ID of the other node's agent
-	Addr      string        `json:"addr"` // at which it was to answer, with a port
-	RoundTrip time.Duration `json:"round_trip,omitempty"`
-	Offset    time.Duration `json:"offset,omitempty"` // by how much the other node's clock is ahead
-	Error     string        `json:"error,omitempty"`  // why there is no connection; "" if there is one
 }
 
 // Worker is how one worker ended.

@@ -45,8 +45,7 @@ type World struct {
 	// how long the agents wait at most until the agent of rank 0 says that their workers may start
 	HeadStart Seconds `json:"head_start_seconds,omitempty"`
 
-	Exports *Exports   `json:"-"` // of rank 0's agent, nil if there are none; they have a key
-	Peers   []Endpoint `json:"-"` // of other nodes, to which this agent is to measure the connections
+	Exports *Exports `json:"-"` // of rank 0's agent, nil if there are none; they have a key
 }
 
 // MayRestart tells whether another attempt may follow this one.
@@ -61,17 +60,10 @@ type NodeRanks struct {
 // SeatValue is the value of seat/ID.
 type SeatValue struct {
 	Seat
-	Peers []Endpoint `json:"peers,omitempty"` // see World.Peers
-	Full  bool       `json:"full,omitempty"`  // the job has no seat for this agent
+	Full bool `json:"full,omitempty"` // the job has no seat for this agent
 	// Agent identifies the agent to a later leader, in a store that no agent hosts: the agent's own
 	// keys are deleted when it is lost. Nil in other stores.
 	Agent *Member `json:"agent,omitempty"`
-}
-
-// Endpoint is where an agent answers those of other nodes.
-type Endpoint struct {
-	ID   string `json:"id"`
-	Addr string `json:"addr"` // with a port
 }
 
 // Replaced is an agent that has taken over the seat of another one, which is lost.

@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // factsOf are those of a fixture of package node.
-func factsOf(t *testing.T, name string) (facts []rdzv.NodeFact) {
+func factsOf(t *testing.T, name string) (facts []check.Fact) {
 	t.Helper()
 	file := filepath.Join("../../../../rdzv/agent/internal/node/testdata", name+".json")
 	text, err := os.ReadFile(file)
@@ -36,18 +36,24 @@ func factsOf(t *testing.T, name string) (facts []rdzv.NodeFact) {
 // manyNodes are n nodes with 8 GPUs each, of which, from 64 on, three differ: one is degraded, one
 // has another python and a wrong clock, and one lacks the script and a variable, and cannot be
 // reached.
-func manyNodes(t *testing.T, n int) (members []rdzv.Member) {
+func manyNodes(t *testing.T, n int) (members []check.Node) {
 	gpu, degraded := factsOf(t, "gpu"), factsOf(t, "degraded")
 	for i := range n {
-		m := rdzv.Member{
-			ID: fmt.Sprint(i), Node: fmt.Sprint(i), Host: fmt.Sprintf("node%d", i+1), Tasks: rdzv.Unplaced(8),
-			NodeFacts: []rdzv.NodeFact{
+		m := check.Node{
+			Member: rdzv.Member{
+				ID: fmt.Sprint(i), Node: fmt.Sprint(i), Host: fmt.Sprintf("node%d", i+1),
+				Tasks: rdzv.Unplaced(8),
+				Facts: rdzv.Facts{Variables: map[string]string{"NCCL_IB_TC": "106",
+					"NCCL_DEBUG": "WARN"}},
+			},
+			NodeFacts: []check.Fact{
 				{Name: "address", Value: fmt.Sprintf("10.0.4.%d", i+1), Own: true},
 				{Name: "interface", Value: "ib0 (leads to the store)"},
 			},
-			Facts: rdzv.Facts{Variables: map[string]string{"NCCL_IB_TC": "106",
-				"NCCL_DEBUG": "WARN"}},
-			Links: linksFrom(i, n),
+			Measured: check.Measured{
+				Links:  linksFrom(i, n),
+				Master: &check.Connection{To: "0", Addr: "10.0.4.1:29500"},
+			},
 		}
 		facts, python := gpu, "3.11"
 		switch {
@@ -56,6 +62,7 @@ func manyNodes(t *testing.T, n int) (members []rdzv.Member) {
 			facts = degraded
 		case i == 40:
 			python = "3.9"
+			m.Measured.Master.Error = "connection timed out"
 		case i == 63:
 			m.Problems = []rdzv.Problem{{
 				Kind: rdzv.ProgramMissing, Text: `cannot start: script "train.py" is missing`,
@@ -73,16 +80,16 @@ func manyNodes(t *testing.T, n int) (members []rdzv.Member) {
 }
 
 // linksFrom are links of 0.12 to 0.22 ms.
-func linksFrom(node, nodes int) (links []rdzv.Link) {
+func linksFrom(node, nodes int) (links []check.Connection) {
 	for _, to := range check.Peers(node, nodes) {
-		l := rdzv.Link{
+		l := check.Connection{
 			To: fmt.Sprint(to), Addr: fmt.Sprintf("10.0.4.%d:40000", to+1),
 			RoundTrip: time.Duration(120+(7*node+13*to)%100) * time.Microsecond,
 			Offset:    time.Duration(node-to) * time.Microsecond,
 		}
 		switch {
 		case to == 63:
-			l = rdzv.Link{To: l.To, Addr: l.Addr, Error: "connection timed out"}
+			l = check.Connection{To: l.To, Addr: l.Addr, Error: "connection timed out"}
 		case node == 40:
 			l.Offset = -200 * time.Second
 		}
@@ -118,13 +125,14 @@ func TestCheck(t *testing.T) {
 // Not all agents have joined, names are odd, texts control the terminal.
 func TestCheckOdd(t *testing.T) {
 	long := strings.Repeat("/very/long", 20)
-	members := []rdzv.Member{
-		{ID: "1", Host: "a", PID: 7, Tasks: rdzv.Unplaced(1),
-			NodeFacts: []rdzv.NodeFact{{Name: "dir", Value: long}}},
-		{ID: "2", Host: "a", PID: 8, Tasks: rdzv.Unplaced(1), NodeFacts: []rdzv.NodeFact{
-			{Name: "dir", Value: "/\x1b[31m"}, {Name: strings.Repeat("name ", 20), Value: "x"},
-			{Name: "script src/train/main.py", Value: "x"},
-		}},
+	members := []check.Node{
+		{Member: rdzv.Member{ID: "1", Host: "a", PID: 7, Tasks: rdzv.Unplaced(1)},
+			NodeFacts: []check.Fact{{Name: "dir", Value: long}}},
+		{Member: rdzv.Member{ID: "2", Host: "a", PID: 8, Tasks: rdzv.Unplaced(1)},
+			NodeFacts: []check.Fact{
+				{Name: "dir", Value: "/\x1b[31m"}, {Name: strings.Repeat("name ", 20), Value: "x"},
+				{Name: "script src/train/main.py", Value: "x"},
+			}},
 	}
 	r := check.Of("check-x", 3, members)
 	v := rdzv.Verdict{Kind: rdzv.Unready, Problems: []rdzv.NodeProblem{

@@ -14,19 +14,19 @@ import (
 
 	"rdzv/internal/interfaces"
 	"rdzv/internal/openlimit"
-	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/ifname"
 	"rdzv/rdzv/agent/internal/node"
 	"rdzv/rdzv/agent/internal/setup"
+	"rdzv/rdzv/check"
 )
 
-// facts returns the facts about this node that are known before the agents meet; Network has those
-// about the connection to the store. ctx ends what takes long.
-func (n Node) facts(ctx context.Context) (facts []rdzv.NodeFact) {
+// facts returns the facts about this node; Network has those about its connection to the store. ctx
+// ends what takes long.
+func (n Node) facts(ctx context.Context) (facts []check.Fact) {
 	know := func(name, value string) {
 		if value != "" {
-			facts = append(facts, rdzv.NodeFact{Name: name, Value: value})
+			facts = append(facts, check.Fact{Name: name, Value: value})
 		}
 	}
 	dir, _ := os.Readlink("/proc/self/cwd")
@@ -39,7 +39,7 @@ func (n Node) facts(ctx context.Context) (facts []rdzv.NodeFact) {
 	know("interpreter", interpreter)
 	if why := n.Setup.Program.Unknown; why != "" {
 		for _, name := range []string{"python", "torch"} { // as in facts
-			facts = append(facts, rdzv.NodeFact{Name: name, Value: why, Unknown: true})
+			facts = append(facts, check.Fact{Name: name, Value: why, Unknown: true})
 		}
 	}
 	if n.Setup.Program.Certain {
@@ -60,18 +60,18 @@ func (n Node) facts(ctx context.Context) (facts []rdzv.NodeFact) {
 
 // socketNames are the variables of a worker that choose network interfaces, if their values cannot
 // be right.
-func (n Node) socketNames() (facts []rdzv.NodeFact) {
+func (n Node) socketNames() (facts []check.Fact) {
 	for _, f := range ifname.Faults(n.Environ, n.Networks) {
-		facts = append(facts, rdzv.NodeFact{
+		facts = append(facts, check.Fact{
 			Name: f.Variable, Value: f.Value, Warning: f.Text, Hint: f.Hint,
 		})
 	}
 	return facts
 }
 
-func nodeFacts(from []node.Fact) (facts []rdzv.NodeFact) {
+func nodeFacts(from []node.Fact) (facts []check.Fact) {
 	for _, f := range from {
-		facts = append(facts, rdzv.NodeFact{
+		facts = append(facts, check.Fact{
 			Name: f.Name, Value: f.Value, Warning: f.Warning, Hint: f.Hint,
 		})
 	}
@@ -89,14 +89,14 @@ func spaceOf(dir string) (node.Space, error) {
 }
 
 // resolve tells whether the host name leads to this node.
-func (n Node) resolve(ctx context.Context) []rdzv.NodeFact {
+func (n Node) resolve(ctx context.Context) []check.Fact {
 	if n.OneHost {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, setup.CheckTime)
 	defer cancel()
 	addrs, err := net.DefaultResolver.LookupHost(ctx, host.Name())
-	fact := rdzv.NodeFact{Name: "host name", Value: "resolves"}
+	fact := check.Fact{Name: "host name", Value: "resolves"}
 	isLoopback := func(a string) bool { return net.ParseIP(a).IsLoopback() }
 	switch {
 	case err != nil:
@@ -112,12 +112,12 @@ func (n Node) resolve(ctx context.Context) []rdzv.NodeFact {
 			", which is no address of the host"
 		fact.Hint = "rdzv does not use it; for other programs correct /etc/hosts or the DNS"
 	}
-	return []rdzv.NodeFact{fact}
+	return []check.Fact{fact}
 }
 
 // Network is the address of this node for the others, and why it is this one. reached is that from
 // which the agent is connected to the store if it is another one; otherwise "".
-func Network(addr, reached string, networks []string, root fs.FS) []rdzv.NodeFact {
+func Network(addr, reached string, networks []string, root fs.FS) []check.Fact {
 	name := interfaces.WithAddr(addr)
 	var reasons []string
 	if reached == "" {
@@ -130,9 +130,9 @@ func Network(addr, reached string, networks []string, root fs.FS) []rdzv.NodeFac
 		reasons = append(reasons, interfaces.WithAddr(reached)+" leads to the store")
 	}
 	reason := strings.Join(reasons, ", ")
-	facts := []rdzv.NodeFact{{Name: "address", Value: addr, Own: true}}
+	facts := []check.Fact{{Name: "address", Value: addr, Own: true}}
 	if name != "" {
-		facts = append(facts, rdzv.NodeFact{Name: "interface", Value: name + " (" + reason + ")"})
+		facts = append(facts, check.Fact{Name: "interface", Value: name + " (" + reason + ")"})
 	}
 	files := node.Files{Root: root}
 	if mtu := files.MTU(name); mtu.Value != "" {

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"rdzv/internal/hint"
-	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/command"
 	"rdzv/rdzv/agent/internal/health"
 	"rdzv/rdzv/agent/internal/ifname"
 	"rdzv/rdzv/agent/internal/setup"
+	"rdzv/rdzv/check"
 )
 
 // Node is the node of an agent.
@@ -22,16 +22,15 @@ type Node struct {
 	CPUs    int  // that are allowed
 	OneHost bool // all agents of the job are on this host
 	First   bool // this is the first agent of the node
-	// Environ is the environment of a worker, as far as it is known before the agents meet. Networks
-	// are those to which its connections are restricted.
+	// Environ is the environment of a worker. Networks are those to which its connections are
+	// restricted.
 	Environ  []string
 	Networks ifname.Networks
 }
 
-// Found has the results about one node before the agents meet. Its agent publishes them when it
-// joins. Problems are about programs of the check that failed.
+// Found has the results about one node. Problems are about programs of the check that failed.
 type Found struct {
-	Facts    []rdzv.NodeFact
+	Facts    []check.Fact
 	Problems []error
 }
 
@@ -45,7 +44,7 @@ func (n Node) Run(ctx context.Context, healthCmd string, limit time.Duration) (f
 	n.importTorch(ctx, limit, &found)
 	if healthCmd != "" {
 		line, err := health.Run(ctx, limit, healthCmd, n.Setup.Variables())
-		found.ran(rdzv.NodeFact{Name: health.Name, Value: cmp.Or(line, "succeeded")}, err)
+		found.ran(check.Fact{Name: health.Name, Value: cmp.Or(line, "succeeded")}, err)
 	}
 	return found
 }
@@ -55,7 +54,7 @@ func (n Node) importTorch(ctx context.Context, limit time.Duration, found *Found
 	const script = `import torch
 n = torch.cuda.device_count()
 print(torch.__version__ + ",", n, "GPUs" if torch.cuda.is_available() else "usable GPUs")`
-	fact, python := rdzv.NodeFact{Name: "import torch"}, n.Setup.Interpreter()
+	fact, python := check.Fact{Name: "import torch"}, n.Setup.Interpreter()
 	switch {
 	case len(n.Setup.Argv) == 0:
 		fact.Value = "not tried: no program is given"
@@ -85,7 +84,7 @@ print(torch.__version__ + ",", n, "GPUs" if torch.cuda.is_available() else "usab
 }
 
 // ran notes the result of a program, or that it failed.
-func (found *Found) ran(fact rdzv.NodeFact, err error) {
+func (found *Found) ran(fact check.Fact, err error) {
 	if err != nil {
 		fact.Value = "failed"
 		found.Problems = append(found.Problems, err)
