@@ -204,7 +204,7 @@ func TestTerminalWatch(t *testing.T) {
 		t.Error("Ctrl-C replaces the table")
 	}
 	term.mu.Unlock()
-	term.typeAndWait(line+" stop watched\n", "rdzv: job watched is stopped", "ready> ")
+	term.typeAndWait(line+" stop watched\n", `rdzv: stopping job "watched" on all nodes`, "ready> ")
 	term.typeAndWait("wait\n", "ready> ")
 }
 

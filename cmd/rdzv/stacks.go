@@ -8,14 +8,13 @@ import (
 
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/tables"
-	"rdzv/internal/hint"
-	"rdzv/internal/shell"
 	"rdzv/rdzv/agent/inspect"
 )
 
-const stacksHelp = `Usage: rdzv stacks [flags]
+const stacksHelp = `Usage: rdzv stacks [flags] [JOB]
 
     rdzv stacks                                   on any node of the job
+    rdzv stacks train                             only this job, see rdzv status
 
 Print the stack of each rank, for all your running jobs that have an agent on
 this node. Ranks with the same stack are one group; if most ranks are in one
@@ -47,7 +46,7 @@ type stacksFlags struct {
 // groups are the flags as the help shows them.
 func (f *stacksFlags) groups() []flags.Group {
 	return []flags.Group{{NoEnv: true, Rows: []flags.Row{
-		flags.Flag("--job NAME", "only the job of this name", &f.job),
+		flags.Flag("--job JOB", "only this job, as the argument JOB", &f.job),
 		flags.Flag("--flight-recorder", "also let torch's flight recorder of NCCL write its files, "+
 			"with exec --log-dir beside the logs", &f.dump),
 	}}}
@@ -57,9 +56,8 @@ func (f *stacksFlags) groups() []flags.Group {
 func (a *app) stacks(args []string) int {
 	var o stacksFlags
 	rest, err := flags.Parse(flags.Define(flags.New("stacks"), o.groups()), args, a.env)
-	if err == nil && len(rest) > 0 {
-		err = hint.With(fmt.Errorf("cannot run stacks: unexpected argument %q", rest[0]),
-			shell.Line("rdzv", "stacks", "--job", rest[0]))
+	if err == nil {
+		o.job, err = jobOf("stacks", rest, o.job)
 	}
 	if err != nil {
 		return a.usage(err, "stacks")

@@ -13,19 +13,23 @@ import (
 	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/tables"
-	"rdzv/internal/hint"
-	"rdzv/internal/shell"
 	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/status"
 )
 
-const statusHelp = `Usage: rdzv status [flags]
+const statusHelp = `Usage: rdzv status [flags] [JOB]
 
     rdzv status                                   on any node of the job
-    rdzv status --json | jq '.jobs[].ranks[] | select(.cpu < 0.1)'
+    rdzv status train                             only the job of train.py
+    rdzv status -o json | jq '.jobs[].ranks[] | select(.cpu < 0.1)'
 
 Print what each rank is doing, for all your running jobs that have an agent on
 this node. The command asks the agents, and takes about a second.
+
+A job is called as exec --job says, or else by the name of its script without
+.py, its module (-m), or its program. If two jobs have the same name, four
+digits tell them apart: train-0b00. JOB may also be the beginning of a name, if
+no other name begins so, or what the launcher calls the job.
 
     STATE     running, waiting (not started), blocked (in the kernel,
               uninterruptibly), stopped (SIGSTOP, debugger), exit N, SIGNAL,
@@ -60,7 +64,7 @@ type statusFlags struct {
 // groups are the flags as the help shows them.
 func (f *statusFlags) groups() []flags.Group {
 	return []flags.Group{{NoEnv: true, Rows: []flags.Row{
-		flags.Flag("--job NAME", "only the job of this name", &f.job),
+		flags.Flag("--job JOB", "only this job, as the argument JOB", &f.job),
 		flags.Flag("--json", "print one JSON object", &f.json),
 		flags.Flag("--watch",
 			"print it again every 2 seconds, in place on a terminal, until no job is left", &f.watch),
@@ -72,9 +76,8 @@ func (f *statusFlags) groups() []flags.Group {
 func (a *app) status(args []string) int {
 	var o statusFlags
 	rest, err := flags.Parse(flags.Define(flags.New("status"), o.groups()), args, a.env)
-	if err == nil && len(rest) > 0 {
-		err = hint.With(fmt.Errorf("cannot run status: unexpected argument %q", rest[0]),
-			shell.Line("rdzv", "status", "--job", rest[0]))
+	if err == nil {
+		o.job, err = jobOf("status", rest, o.job)
 	}
 	if err == nil && o.all && os.Geteuid() != 0 {
 		err = errors.New("cannot run status: --all is for root: other users' agents answer nobody else")

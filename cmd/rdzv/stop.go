@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -20,10 +19,10 @@ const stopHelp = `Usage: rdzv stop [JOB]
     rdzv stop                                     on any node of the job
 
 End your running job of this name, or your only job that has an agent on this
-node. As after SIGTERM to "rdzv exec", its workers on all nodes get
-SIGTERM, and SIGKILL after its --grace. No attempt follows. Every agent says who
-has stopped the job, and exits with 143. The command does not wait until the
-workers have ended.
+node; "rdzv help status" says how jobs are called. As after SIGTERM to "rdzv
+exec", its workers on all nodes get SIGTERM, and SIGKILL after its --grace. No
+attempt follows. Every agent says who has stopped the job, and exits with 143.
+The command does not wait until the workers have ended.
 
 Exit status:
     0        the job ends
@@ -43,7 +42,7 @@ func (a *app) stop(args []string) int {
 	}
 	ctx, end := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer end()
-	job, err := jobToStop(ctx, rest)
+	job, err := jobToStop(ctx, strings.Join(rest, ""))
 	if err != nil {
 		return a.fail(err)
 	}
@@ -56,27 +55,25 @@ func (a *app) stop(args []string) int {
 	if err != nil {
 		return a.fail(fmt.Errorf("cannot stop job %q: %w", job, err))
 	}
-	a.console.Info("job %s is stopped", job)
+	a.console.Info("stopping job %q on all nodes", job)
 	return codeOK
 }
 
-// jobToStop is the job of the command line, or the only one.
-func jobToStop(ctx context.Context, words []string) (string, error) {
-	if len(words) == 1 {
-		return words[0], nil
-	}
-	r, err := inspect.Names(ctx)
+// jobToStop is the one job that a word names, or the only one without it.
+func jobToStop(ctx context.Context, word string) (string, error) {
+	r, err := inspect.Names(ctx, word)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("cannot run stop: %w", err)
-	case len(r.Names) == 1:
-		return r.Names[0], nil
-	case len(r.Names) == 0:
+	case len(r.Wanted) == 1:
+		return r.Wanted[0], nil
+	case len(r.Wanted) > 1:
+		return "", hint.With(
+			errors.New("several jobs of yours run on this node: "+strings.Join(r.Wanted, ", ")),
+			"rdzv stop JOB",
+		)
+	case word == "":
 		return "", noAnswers("stop", r, "")
 	}
-	slices.Sort(r.Names)
-	return "", hint.With(
-		errors.New("several jobs of yours run on this node: "+strings.Join(r.Names, ", ")),
-		"rdzv stop JOB",
-	)
+	return "", fmt.Errorf("cannot stop job %q: %w", word, noAnswers("stop", r, word))
 }

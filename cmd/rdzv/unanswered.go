@@ -13,6 +13,19 @@ import (
 	"rdzv/rdzv/status"
 )
 
+// jobOf is the job that a command is about: its only argument, or what --job says; "" is all.
+func jobOf(command string, rest []string, flag string) (string, error) {
+	switch {
+	case len(rest) > 1:
+		return "", fmt.Errorf("cannot run %s: unexpected argument %q", command, rest[1])
+	case len(rest) == 1 && flag != "" && flag != rest[0]:
+		return "", fmt.Errorf("cannot run %s: --job %s: the argument is %q", command, flag, rest[0])
+	case len(rest) == 1:
+		return rest[0], nil
+	}
+	return flag, nil
+}
+
 // unanswered prints which jobs have not answered a command, and returns its exit code.
 func (a *app) unanswered(command string, r status.Report, job string) int {
 	if len(r.Silent) > 0 && len(r.Jobs) > 0 && job == "" {

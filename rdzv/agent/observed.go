@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/othernodes"
+	"rdzv/rdzv/agent/internal/program"
 	"rdzv/rdzv/agent/internal/query"
 	"rdzv/rdzv/agent/internal/stall"
 	"rdzv/rdzv/agent/internal/taskfiles"
@@ -125,7 +127,11 @@ func (o *observed) askOthers(ctx context.Context) {
 func (o *observed) Job() query.Job {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return query.Job{Name: o.local.Job, ID: o.id}
+	c := o.local.Config
+	return query.Job{
+		Name: o.local.Job, Label: cmp.Or(c.Job, program.Name(c.Program)), ID: o.id,
+		Only: isOnly(o.local),
+	}
 }
 
 // Answer answers another process of this user with an inspect.Observation: what all agents that

@@ -16,6 +16,7 @@ type Report struct {
 	Silent []int `json:"silent_agents,omitempty"`
 	// Names are those of all jobs that have not ended, also if the report is on one of them.
 	Names  []string `json:"-"`
+	Wanted []string `json:"-"` // those of Names that were asked for
 	Others []int    `json:"-"` // the users of other agents, one for each
 	// Elsewhere are the PIDs of agents that could not be found in this network namespace. They are
 	// looked for if there is no other answer.
@@ -27,7 +28,7 @@ func (r *Report) Add(j Job) {
 	if n := len(r.Jobs); n > 0 && j.Joined == 0 {
 		last := &r.Jobs[n-1]
 		sameUser := last.UID == nil || *last.UID == *j.UID
-		if last.Job == j.Job && sameUser && last.Joined == 0 && last.State == j.State {
+		if last.Job == j.Job && last.Name == j.Name && sameUser && last.Joined == 0 && last.State == j.State {
 			last.Waiting = append(last.Waiting, j.Waiting...)
 			return
 		}
@@ -38,6 +39,7 @@ func (r *Report) Add(j Job) {
 // Job is the report on one job, which [Of] makes from the answers of its agents.
 type Job struct {
 	Job       string  `json:"job"`
+	Name      string  `json:"name"`            // how its user calls it, and the commands show it
 	UID       *int    `json:"uid,omitempty"`   // its user; nil if it is the one who asks
 	State     Phase   `json:"state,omitempty"` // "" if nothing is known
 	Seconds   float64 `json:"state_seconds"`   // since when

@@ -40,8 +40,8 @@ const (
 	timeout       = AnswerTimeout + 6*time.Second
 )
 
-// Status asks the jobs of this user that have agents on this host, or those with one name, how they
-// are. It takes 9 s at most.
+// Status asks the jobs of this user that have agents on this host, or those that a word names, how
+// they are: the name of the job, or its only name that begins so. It takes 9 s at most.
 func Status(ctx context.Context, job string) (status.Report, error) {
 	return statusOf(ctx, os.Geteuid(), job)
 }
@@ -59,6 +59,7 @@ func statusOf(ctx context.Context, uid int, job string) (status.Report, error) {
 	}
 	return reportOn(found, uid, func(reply query.JobReply, o Observation, r *status.Report) {
 		j := status.Of(reply.Job, o.Answers, o.Missing, o.Alone)
+		j.Name = reply.Shown
 		j.UID = userOf(reply, uid)
 		r.Add(j)
 	}), nil
@@ -72,7 +73,7 @@ func userOf(reply query.JobReply, asked int) *int {
 	return &reply.UID
 }
 
-// Stop ends the jobs of this user with this name that have agents on this host. by says to all
+// Stop ends the jobs of this user that this word names, see Status, and that have agents on this host. by says to all
 // nodes who has ended them: "rdzv stop on node1". It takes 9 s at most, and does not wait until
 // the workers have ended.
 func Stop(ctx context.Context, job, by string) (status.Report, error) {
@@ -82,14 +83,15 @@ func Stop(ctx context.Context, job, by string) (status.Report, error) {
 		return status.Report{}, err
 	}
 	return reportOn(found, uid, func(reply query.JobReply, o Observation, r *status.Report) {
-		r.Add(status.Job{Job: reply.Job, State: status.Ending})
+		r.Add(status.Job{Job: reply.Job, Name: reply.Shown, State: status.Ending})
 	}), nil
 }
 
-// Names are the jobs of this user that have agents on this host, without their ranks.
-func Names(ctx context.Context) (status.Report, error) {
+// Names are the jobs of this user that have agents on this host, without their ranks, and those of
+// them that a word names.
+func Names(ctx context.Context, job string) (status.Report, error) {
 	uid := os.Geteuid()
-	found, err := askJobs(ctx, uid, "", rdzv.Question{})
+	found, err := askJobs(ctx, uid, job, rdzv.Question{})
 	return reportOn(found, uid, nil), err
 }
 
@@ -99,7 +101,7 @@ func reportOn(
 	found query.Found, uid int, add func(reply query.JobReply, o Observation, r *status.Report),
 ) status.Report {
 	r := status.Report{
-		Jobs: []status.Job{}, Names: found.Names, Silent: found.Silent, Others: found.Others,
+		Jobs: []status.Job{}, Names: found.Names, Wanted: found.Wanted, Silent: found.Silent, Others: found.Others,
 	}
 	if len(found.Names) == 0 {
 		r.Elsewhere = query.Elsewhere(procfs.System, os.Geteuid())
@@ -108,7 +110,7 @@ func reportOn(
 		var o Observation
 		if err := cmp.Or(reply.Err, json.Unmarshal(reply.Value, &o)); err != nil {
 			r.Jobs = append(r.Jobs,
-				status.Job{Job: reply.Job, UID: userOf(reply, uid), Text: err.Error()})
+				status.Job{Job: reply.Job, Name: reply.Shown, UID: userOf(reply, uid), Text: err.Error()})
 		} else {
 			add(reply, o, &r)
 		}
@@ -131,9 +133,9 @@ func Stacks(ctx context.Context, job string, dump bool) ([]stacks.Report, status
 	}
 	var reports []stacks.Report
 	r := reportOn(found, uid, func(reply query.JobReply, o Observation, r *status.Report) {
-		r.Add(status.Job{Job: reply.Job, State: status.Running})
-		at, n := o.Stacks(reply.Job), len(reports)
-		if at.Ranks > 0 || n == 0 || reports[n-1].Job != reply.Job { // not one more that has not joined
+		r.Add(status.Job{Job: reply.Job, Name: reply.Shown, State: status.Running})
+		at, n := o.Stacks(reply.Shown), len(reports)
+		if at.Ranks > 0 || n == 0 || reports[n-1].Job != reply.Shown { // not one more that has not joined
 			reports = append(reports, at)
 		}
 	})
@@ -163,8 +165,8 @@ func (o Observation) Stacks(job string) stacks.Report {
 	return stacks.Of(job, nodes)
 }
 
-// askJobs asks all agents of each job of a user that has an agent on this host, or of those with
-// one name. The values of the replies are Observations.
+// askJobs asks all agents of each job of a user that has an agent on this host, or of those that
+// a word names. The values of the replies are Observations.
 func askJobs(ctx context.Context, uid int, job string, q rdzv.Question) (query.Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

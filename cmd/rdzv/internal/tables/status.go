@@ -46,10 +46,11 @@ func Status(jobs []status.Job, width int) string {
 
 // jobHeader says in one line how the job is.
 func jobHeader(j status.Job) string {
-	name, since := "job "+visible.Line(j.Job)+": ", " for "+seconds(j.Seconds)
+	name, since := "job "+visible.Line(cmp.Or(j.Name, j.Job)), " for "+seconds(j.Seconds)
 	if j.UID != nil {
-		name = "job " + visible.Line(j.Job) + " of user " + console.UserName(*j.UID) + ": "
+		name += " of user " + console.UserName(*j.UID)
 	}
+	name += ": "
 	ranks := plural.Of(j.WorldSize, "rank") + " on " + plural.Of(j.Nodes, "node")
 	if j.Attempt > 0 {
 		ranks += fmt.Sprintf(", restart %d of %d", j.Attempt, j.Restarts)

@@ -1,6 +1,10 @@
 package program
 
-import "strings"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // options are the arguments of python that determine what it runs and where it searches for
 // modules.
@@ -76,3 +80,31 @@ func (o *options) parseShort(letters string) (end, takesNext bool) {
 
 // searchesDir tells whether the working directory is searched for modules.
 func (o options) searchesDir() bool { return o.inDir && !o.noScript }
+
+// Name is how people call a program: the name of its script without .py, its module, or else its
+// own name. Only its words are known: a script that runs another one has its own name.
+func Name(argv []string) string {
+	if len(argv) == 0 {
+		return ""
+	}
+	script := argv[0]
+	switch o := parseOptions(afterPython(argv)); {
+	case o.script != "":
+		script = o.script
+	case o.module != "":
+		return o.module
+	case slices.Contains(shellNames, path.Base(argv[0])):
+		if file, _ := parseShell(argv[1:]); file != "" {
+			script = file
+		}
+	}
+	return strings.TrimSuffix(path.Base(script), ".py")
+}
+
+// afterPython are the arguments of the python in a command line; nil if there is none.
+func afterPython(argv []string) []string {
+	if words := fromPython(argv); len(words) > 0 {
+		return words[1:]
+	}
+	return nil
+}

@@ -177,3 +177,23 @@ func TestPyenvVersions(t *testing.T) {
 		}
 	}
 }
+
+// What people call a program.
+func TestName(t *testing.T) {
+	for words, want := range map[string]string{
+		"python3 -u dir/train.py --lr 1":       "train",
+		"/usr/bin/python3.11 -m torch.bench x": "torch.bench",
+		"python3 -mbench x":                    "bench",
+		"numactl -l python3 train.py":          "train",
+		"./train.py":                           "train",
+		"bash -x run.sh":                       "run.sh",
+		"sh -c true":                           "sh",
+		"python3 -c pass":                      "python3",
+		"/opt/solver -n 4":                     "solver",
+		"":                                     "",
+	} {
+		if got := Name(strings.Fields(words)); got != want {
+			t.Errorf("%q is called %q, want %q", words, got, want)
+		}
+	}
+}

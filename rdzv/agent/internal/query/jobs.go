@@ -1,13 +1,11 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
 	"slices"
 	"sync"
 	"syscall"
@@ -16,8 +14,10 @@ import (
 
 // Job identifies the job of an agent, and the agent in it.
 type Job struct {
-	Name string `json:"job"`
-	ID   string `json:"id,omitempty"` // "" before it has joined
+	Name  string `json:"job"`
+	Label string `json:"label,omitempty"` // how its user calls it, such as the name of its script
+	ID    string `json:"id,omitempty"`    // "" before it has joined
+	Only  bool   `json:"only,omitempty"`  // the job has no other agent, and others may have its name
 }
 
 // kindJob is the Request.Kind by which an agent tells its Job.
@@ -32,7 +32,8 @@ type jobAnswer struct {
 // Found are the jobs of this user that have agents on this host, and other agents.
 type Found struct {
 	Jobs   []JobReply
-	Names  []string // of all jobs that have not ended, also if one was asked for
+	Names  []string // as shown, of all jobs that have not ended, also if one was asked for
+	Wanted []string // those of Names that were asked for
 	Silent []int    // PIDs of agents that have not answered
 	Others []int    // users of agents that are not this user's, one for each agent
 }
@@ -41,6 +42,7 @@ type Found struct {
 // several, because each of them answers for itself.
 type JobReply struct {
 	Job   string
+	Shown string // the name that tells it from the other jobs of this host
 	UID   int    // its user
 	Value []byte // JSON
 	Err   error  // why there is no value
@@ -50,7 +52,8 @@ type JobReply struct {
 const identifyTimeout = time.Second
 
 // AskJobs asks one agent of each job of a user something, until ctx ends. If name is not "" it asks
-// only the jobs of that name. A request without a kind asks nothing: it only finds the jobs.
+// only those that are called so, see wanted. A request without a kind asks nothing: it only finds
+// the jobs.
 func AskJobs(
 	ctx context.Context, proc fs.FS, uid int, name string, r Request,
 ) (found Found, err error) {
@@ -67,29 +70,33 @@ func AskJobs(
 		if a.err != nil || json.Unmarshal(a.value, &job) != nil {
 			found.Silent = append(found.Silent, int(a.peer.Pid))
 		} else {
-			user := owned{job.Name, int(a.peer.Uid)}
+			user := owned{name: job.Name, uid: int(a.peer.Uid)}
+			if job.Only {
+				user.agent = a.addr
+			}
 			byName[user] = append(byName[user], identified{job, a.addr})
 		}
 	}
-	all := slices.SortedFunc(maps.Keys(byName), func(a, b owned) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.uid, b.uid))
-	})
+	all := shownJobs(byName)
 	for _, job := range all {
-		found.Names = append(found.Names, job.name)
+		found.Names = append(found.Names, job.shown)
+	}
+	asked := wanted(all, name)
+	for _, job := range asked {
+		found.Wanted = append(found.Wanted, job.shown)
 	}
 	if r.Kind == "" {
 		return found, nil
 	}
-	wanted := slices.DeleteFunc(all, func(job owned) bool { return name != "" && name != job.name })
-	replies := make([][]JobReply, len(wanted))
+	replies := make([][]JobReply, len(asked))
 	var asking sync.WaitGroup
-	for i, job := range wanted {
-		asking.Go(func() { replies[i] = askEach(ctx, byName[job], job.uid, r) })
+	for i, job := range asked {
+		asking.Go(func() { replies[i] = askEach(ctx, byName[job.owned], job, r) })
 	}
 	asking.Wait()
-	for i, job := range wanted {
+	for i, job := range asked {
 		if replies[i] == nil { // it has ended meanwhile
-			at := slices.Index(found.Names, job.name)
+			at := slices.Index(found.Names, job.shown)
 			found.Names = slices.Delete(found.Names, at, at+1)
 		}
 	}
@@ -97,10 +104,11 @@ func AskJobs(
 	return found, nil
 }
 
-// owned is the name of a job, and its user.
+// owned identifies a job on this host: by its name, its user, and its agent if it has only one.
 type owned struct {
-	name string
-	uid  int
+	name  string
+	uid   int
+	agent string
 }
 
 // identified is an agent that has told its job.
@@ -111,7 +119,7 @@ type identified struct {
 
 // askEach asks agents of jobs that have the same name, one after another, until every agent has
 // answered or is one of those that an answer is about. There are no replies if all have ended.
-func askEach(ctx context.Context, agents []identified, uid int, r Request) (
+func askEach(ctx context.Context, agents []identified, job shownJob, r Request) (
 	replies []JobReply,
 ) {
 	done := map[string]bool{} // IDs
@@ -121,7 +129,7 @@ func askEach(ctx context.Context, agents []identified, uid int, r Request) (
 			continue
 		}
 		var answer jobAnswer
-		e := ask(ctx, a.addr, uid, r)
+		e := ask(ctx, a.addr, job.uid, r)
 		if e.err == nil {
 			e.err = json.Unmarshal(e.value, &answer)
 		}
@@ -134,10 +142,12 @@ func askEach(ctx context.Context, agents []identified, uid int, r Request) (
 		for _, id := range answer.Members {
 			done[id] = true
 		}
-		replies = append(replies, JobReply{Job: a.Name, UID: uid, Value: answer.Value})
+		replies = append(replies,
+			JobReply{Job: job.name, Shown: job.shown, UID: job.uid, Value: answer.Value})
 	}
 	if replies == nil && failed != nil {
-		replies = append(replies, JobReply{Job: agents[0].Name, UID: uid, Err: failed})
+		replies = append(replies,
+			JobReply{Job: job.name, Shown: job.shown, UID: job.uid, Err: failed})
 	}
 	return replies
 }

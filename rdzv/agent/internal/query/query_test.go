@@ -97,7 +97,7 @@ func texts(found Found) (list []string) {
 // joined yet.
 func TestOneAgentOfEachJobIsAsked(t *testing.T) {
 	agent := func(job, id string, members ...string) *fake {
-		return &fake{job: Job{job, id}, members: members}
+		return &fake{job: Job{Name: job, ID: id}, members: members}
 	}
 	agents := []*fake{
 		agent("b", "1", "1", "2", "3"), agent("b", "2", "1", "2", "3"), agent("b", "4", "4"),
@@ -125,8 +125,8 @@ func TestOneAgentOfEachJobIsAsked(t *testing.T) {
 func TestEveryAgentIsAsked(t *testing.T) {
 	failing := func(context.Context, Request) ([]byte, error) { return nil, errors.New("no idea") }
 	members := []string{"1", "2"}
-	proc := listen(t, os.Geteuid(), &fake{job: Job{"a", "1"}, members: members},
-		&fake{job: Job{"a", "2"}, members: members}, &fake{job: Job{"b", "3"}, answer: failing})
+	proc := listen(t, os.Geteuid(), &fake{job: Job{Name: "a", ID: "1"}, members: members},
+		&fake{job: Job{Name: "a", ID: "2"}, members: members}, &fake{job: Job{Name: "b", ID: "3"}, answer: failing})
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	values, err := AskAgents(ctx, proc, os.Geteuid(), Request{"kind", "arg"})
@@ -140,9 +140,9 @@ func TestEveryAgentIsAsked(t *testing.T) {
 
 func TestNextAgentIsAsked(t *testing.T) {
 	failing := func(context.Context, Request) ([]byte, error) { return nil, errors.New("no idea") }
-	bad := &fake{job: Job{"a", "1"}, members: []string{"1", "2"}, answer: failing}
-	good := &fake{job: Job{"a", "2"}, members: []string{"1", "2"}}
-	worse := &fake{job: Job{"b", "3"}, answer: failing}
+	bad := &fake{job: Job{Name: "a", ID: "1"}, members: []string{"1", "2"}, answer: failing}
+	good := &fake{job: Job{Name: "a", ID: "2"}, members: []string{"1", "2"}}
+	worse := &fake{job: Job{Name: "b", ID: "3"}, answer: failing}
 	got := texts(askJobs(t, listen(t, os.Geteuid(), bad, good, worse), os.Geteuid(), ""))
 	if want := []string{"a 2: kind arg", "b no idea"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -161,7 +161,7 @@ func TestAgentEndsMeanwhile(t *testing.T) {
 		{`"ends"`, nil, []string{"a ends"}},
 	} {
 		ends := make(chan struct{})
-		ending := &fake{job: Job{"a", "1"}}
+		ending := &fake{job: Job{Name: "a", ID: "1"}}
 		ending.answer = func(ctx context.Context, _ Request) ([]byte, error) {
 			close(ends)
 			<-ctx.Done()
@@ -185,7 +185,7 @@ func TestAgentEndsMeanwhile(t *testing.T) {
 // An agent that does not respond is named, and the others answer.
 func TestSilentAgent(t *testing.T) {
 	hanging := &fake{hangs: make(chan struct{})}
-	proc := listen(t, os.Geteuid(), &fake{job: Job{"a", "1"}}, hanging)
+	proc := listen(t, os.Geteuid(), &fake{job: Job{Name: "a", ID: "1"}}, hanging)
 	found := askJobs(t, proc, os.Geteuid(), "")
 	close(hanging.hangs)
 	if got := texts(found); !slices.Equal(got, []string{"a 1: kind arg"}) ||
@@ -198,7 +198,7 @@ func TestSilentAgent(t *testing.T) {
 // to an abstract address, and listen at one.
 func TestOtherUser(t *testing.T) {
 	own, other := os.Geteuid(), os.Geteuid()+1
-	a := &fake{job: Job{"a", "1"}}
+	a := &fake{job: Job{Name: "a", ID: "1"}}
 	found := askJobs(t, listen(t, own, a), other, "")
 	if found.Jobs != nil || !slices.Equal(found.Others, []int{own}) {
 		t.Errorf("the user of the agent was not verified: %+v", found)
@@ -253,7 +253,7 @@ func TestAnyUser(t *testing.T) {
 	if os.Geteuid() != 0 && !proctest.Inside(t, "--user", "--map-root-user") {
 		return
 	}
-	proc := listen(t, 1001, &fake{job: Job{"a", "1"}, members: []string{"1"}})
+	proc := listen(t, 1001, &fake{job: Job{Name: "a", ID: "1"}, members: []string{"1"}})
 	for _, uid := range []int{os.Geteuid(), AnyUser} {
 		found := askJobs(t, proc, uid, "")
 		if got, want := len(found.Jobs), 1; got != want || found.Jobs[0].Err != nil {
