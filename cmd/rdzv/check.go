@@ -63,8 +63,9 @@ func (f *checkFlags) groups() []flags.Group {
 		rows = append(rows, g.Rows...)
 	}
 	return []flags.Group{
+		flags.Output(&f.json),
 		{NoEnv: true, Rows: []flags.Row{
-			flags.Flag("--json", "print the report as one JSON object", &f.json),
+			flags.Flag("--json", "as -o json", &f.json),
 		}},
 		{
 			Title: "The flags of exec work here too, with a --join-timeout of 2m by default",

@@ -28,7 +28,7 @@ func allCommands() commands {
 		of("store", "run a store for many jobs", storeHelp, newStoreFlags().groups(), (*app).store),
 		of("token", "print a new token", tokenHelp, nil, (*app).token),
 		of("install", "copy this binary to a directory", installHelp, nil, (*app).install),
-		of("version", "print the version", versionHelp, nil, (*app).version),
+		of("version", "print the version", versionHelp, []flags.Group{flags.Output(new(bool))}, (*app).version),
 		of("help", "print the help of a command", helpHelp, nil, (*app).help),
 		of("completion", "", completionHelp, nil, (*app).completion),
 		of("man", "", manHelp, nil, (*app).man),

@@ -34,6 +34,7 @@ Exit status:
 type envFlags struct {
 	options *options.Options
 	format  string // sh or json
+	json    bool   // as format json
 	explain bool
 }
 
@@ -46,6 +47,7 @@ func (f *envFlags) groups() []flags.Group {
 		rows = append(rows, g.Rows...)
 	}
 	return []flags.Group{
+		flags.Output(&f.json),
 		{NoEnv: true, Rows: []flags.Row{
 			flags.Flag("--explain", "print the detected launcher, the variables that identified it, the "+
 				"source of each value, and which of your variables are kept, replaced or ignored",
@@ -74,6 +76,7 @@ func (a *app) printEnv(args []string) int {
 	default:
 		err = o.options.Check(a.env)
 	}
+	asJSON := o.json || o.format == "json"
 	if err != nil {
 		return a.usage(err, "env")
 	}
@@ -85,7 +88,7 @@ func (a *app) printEnv(args []string) int {
 		switch {
 		case err != nil:
 			return a.fail(err)
-		case o.format == "json":
+		case asJSON:
 			return a.print(string(tables.JSON(rows)))
 		}
 		return a.print(tables.Rows(rows))
@@ -98,7 +101,7 @@ func (a *app) printEnv(args []string) int {
 		return a.fail(insideWorker("env", err,
 			"rdzv env --explain describes this worker; --launcher none ignores that it is one"))
 	}
-	if o.format == "json" {
+	if asJSON {
 		return a.print(string(tables.JSON(explain.Values(p.Changes.Set))))
 	}
 	return a.print(envmap.Shell(p.Changes.Set, p.Changes.Unset...))

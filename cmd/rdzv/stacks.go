@@ -9,6 +9,7 @@ import (
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/tables"
 	"rdzv/rdzv/agent/inspect"
+	"rdzv/rdzv/stacks"
 )
 
 const stacksHelp = `Usage: rdzv stacks [flags] [JOB]
@@ -41,11 +42,12 @@ Exit status:
 type stacksFlags struct {
 	job  string
 	dump bool
+	json bool
 }
 
 // groups are the flags as the help shows them.
 func (f *stacksFlags) groups() []flags.Group {
-	return []flags.Group{{NoEnv: true, Rows: []flags.Row{
+	return []flags.Group{flags.Output(&f.json), {NoEnv: true, Rows: []flags.Row{
 		flags.Flag("--job JOB", "only this job, as the argument JOB", &f.job),
 		flags.Flag("--flight-recorder", "also let torch's flight recorder of NCCL write its files, "+
 			"with exec --log-dir beside the logs", &f.dump),
@@ -55,10 +57,7 @@ func (f *stacksFlags) groups() []flags.Group {
 // stacks prints where the workers of this user's jobs on this node are.
 func (a *app) stacks(args []string) int {
 	var o stacksFlags
-	rest, err := flags.Parse(flags.Define(flags.New("stacks"), o.groups()), args, a.env)
-	if err == nil {
-		o.job, err = jobOf("stacks", rest, o.job)
-	}
+	err := a.parseAbout(flags.Define(flags.New("stacks"), o.groups()), args, &o.job)
 	if err != nil {
 		return a.usage(err, "stacks")
 	}
@@ -69,5 +68,8 @@ func (a *app) stacks(args []string) int {
 		return a.fail(fmt.Errorf("cannot run stacks: %w", err))
 	}
 	text := a.painted(tables.Stacks(jobs, a.onTerminal().Width()), tables.StacksMarks)
+	if o.json {
+		text = string(tables.JSON(map[string][]stacks.Report{"jobs": jobs}))
+	}
 	return max(a.print(text), a.unanswered("stacks", known, o.job))
 }

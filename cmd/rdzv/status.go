@@ -63,9 +63,9 @@ type statusFlags struct {
 
 // groups are the flags as the help shows them.
 func (f *statusFlags) groups() []flags.Group {
-	return []flags.Group{{NoEnv: true, Rows: []flags.Row{
+	return []flags.Group{flags.Output(&f.json), {NoEnv: true, Rows: []flags.Row{
 		flags.Flag("--job JOB", "only this job, as the argument JOB", &f.job),
-		flags.Flag("--json", "print one JSON object", &f.json),
+		flags.Flag("--json", "as -o json", &f.json),
 		flags.Flag("--watch",
 			"print it again every 2 seconds, in place on a terminal, until no job is left", &f.watch),
 		flags.Flag("--all", "the jobs of all users on this node; for root", &f.all),
@@ -75,10 +75,7 @@ func (f *statusFlags) groups() []flags.Group {
 // status prints what the jobs of this user on this node are doing.
 func (a *app) status(args []string) int {
 	var o statusFlags
-	rest, err := flags.Parse(flags.Define(flags.New("status"), o.groups()), args, a.env)
-	if err == nil {
-		o.job, err = jobOf("status", rest, o.job)
-	}
+	err := a.parseAbout(flags.Define(flags.New("status"), o.groups()), args, &o.job)
 	if err == nil && o.all && os.Geteuid() != 0 {
 		err = errors.New("cannot run status: --all is for root: other users' agents answer nobody else")
 	}

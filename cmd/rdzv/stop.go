@@ -33,16 +33,13 @@ Exit status:
 
 // stop ends a job of this user.
 func (a *app) stop(args []string) int {
-	rest, err := flags.Parse(flags.New("stop"), args, a.env)
-	if err == nil && len(rest) > 1 {
-		err = fmt.Errorf("cannot run stop: unexpected argument %q", rest[1])
-	}
-	if err != nil {
+	word := ""
+	if err := a.parseAbout(flags.New("stop"), args, &word); err != nil {
 		return a.usage(err, "stop")
 	}
 	ctx, end := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer end()
-	job, err := jobToStop(ctx, strings.Join(rest, ""))
+	job, err := jobToStop(ctx, word)
 	if err != nil {
 		return a.fail(err)
 	}

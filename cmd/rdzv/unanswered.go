@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -8,22 +9,33 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/internal/hint"
 	"rdzv/rdzv/status"
 )
 
-// jobOf is the job that a command is about: its only argument, or what --job says; "" is all.
-func jobOf(command string, rest []string, flag string) (string, error) {
-	switch {
-	case len(rest) > 1:
-		return "", fmt.Errorf("cannot run %s: unexpected argument %q", command, rest[1])
-	case len(rest) == 1 && flag != "" && flag != rest[0]:
-		return "", fmt.Errorf("cannot run %s: --job %s: the argument is %q", command, flag, rest[0])
-	case len(rest) == 1:
-		return rest[0], nil
+// parseAbout reads the flags of a command about jobs, and its argument, which flags may follow: the
+// job that it is about, which --job sets too.
+func (a *app) parseAbout(f *pflag.FlagSet, args []string, job *string) error {
+	word := ""
+	rest, err := flags.Parse(f, args, a.env)
+	if err == nil && len(rest) > 0 {
+		word = rest[0]
+		rest, err = flags.Parse(f, rest[1:], a.env)
 	}
-	return flag, nil
+	switch {
+	case err != nil:
+		return err
+	case len(rest) > 0:
+		return fmt.Errorf("cannot run %s: unexpected argument %q", f.Name(), rest[0])
+	case word != "" && *job != "" && *job != word:
+		return fmt.Errorf("cannot run %s: --job %s: the argument is %q", f.Name(), *job, word)
+	}
+	*job = cmp.Or(word, *job)
+	return nil
 }
 
 // unanswered prints which jobs have not answered a command, and returns its exit code.

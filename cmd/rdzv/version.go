@@ -7,10 +7,13 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/tables"
+
 	etcd "go.etcd.io/etcd/api/v3/version"
 )
 
-const versionHelp = `Usage: rdzv version
+const versionHelp = `Usage: rdzv version [flags]
 
     mpirun -np 4 rdzv version
 
@@ -18,14 +21,25 @@ Print the version of rdzv, the commit that it was built from if that is known,
 the Go release that built it, the release of the etcd that it contains, and its
 platform.
 
+{flags}
+
 Exit status:
     0        printed
     2        wrong usage
 `
 
 func (a *app) version(args []string) int {
-	if len(args) > 0 {
-		return a.usage(fmt.Errorf("cannot run version: unexpected argument %q", args[0]), "version")
+	asJSON := false
+	f := flags.Define(flags.New("version"), []flags.Group{flags.Output(&asJSON)})
+	rest, err := flags.Parse(f, args, a.env)
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("cannot run version: unexpected argument %q", rest[0])
+	}
+	switch {
+	case err != nil:
+		return a.usage(err, "version")
+	case asJSON:
+		return a.print(string(tables.JSON(thisBuild().parts())))
 	}
 	return a.print(thisBuild().line())
 }
@@ -57,6 +71,14 @@ func recorded(version, commit string, info *debug.BuildInfo) build {
 		}
 	}
 	return build{cmp.Or(version, "devel"), commit[:min(12, len(commit))]}
+}
+
+// parts are what a build consists of, by name.
+func (b build) parts() map[string]string {
+	return map[string]string{
+		"version": b.version, "commit": b.commit, "go": runtime.Version(), "etcd": etcd.Version,
+		"platform": runtime.GOOS + "/" + runtime.GOARCH,
+	}
 }
 
 // line is the line that "rdzv version" prints.

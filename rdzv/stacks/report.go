@@ -8,17 +8,17 @@ import (
 
 // Report groups the workers of a job by their stacks, for rdzv stacks and the report on a stall.
 type Report struct {
-	Job    string
-	Ranks  int     // number of workers of the job
-	Groups []Group // the largest first
+	Job    string  `json:"name"`   // as status shows it
+	Ranks  int     `json:"ranks"`  // number of workers of the job
+	Groups []Group `json:"groups"` // the largest first
 	// Problems are reasons for which something is not known, with their hosts.
-	Problems []Problem
+	Problems []Problem `json:"problems,omitempty"`
 	// Collectives and Behind are those of the first Node that has them.
-	Collectives string
-	Behind      []int
+	Collectives string `json:"nccl,omitempty"`
+	Behind      []int  `json:"behind,omitempty"`
 	// Recorders is how many flight recorders write, and Dumps where.
-	Recorders int
-	Dumps     []Problem // a directory as Text, with its hosts
+	Recorders int       `json:"flight_recorders,omitempty"`
+	Dumps     []Problem `json:"flight_records,omitempty"` // a directory as Text, with its hosts
 }
 
 // Problem is something that is not known about workers on some hosts.
@@ -30,7 +30,7 @@ type Problem struct {
 // Group are workers that do the same: they have the same Python stack or, if it is not known, their
 // main threads do the same by what the kernel shows.
 type Group struct {
-	Workers []Worker // in the order of their ranks
+	Workers []Worker `json:"workers"` // in the order of their ranks
 }
 
 // Ranks are the ranks of the group.

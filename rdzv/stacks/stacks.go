@@ -29,8 +29,8 @@ type Node struct {
 // [Of] the host.
 type Worker struct {
 	Rank int    `json:"rank"`
-	Host string `json:"-"`   // that of its Node
-	PID  int    `json:"pid"` // of the process that runs Python: the worker or a descendant of it
+	Host string `json:"host,omitempty"` // that of its Node
+	PID  int    `json:"pid"`            // of the process that runs Python: the worker or a descendant of it
 	// CPU is the use of CPU time while it was observed, in percent of one CPU.
 	CPU int `json:"cpu"`
 	// Main is the main thread as the kernel shows it.
