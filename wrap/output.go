@@ -146,8 +146,12 @@ func (o *outputs) newTee(i, stream, read int, how Output, last bool) (t *tee.Tee
 	} else {
 		t.Hidden = func(reason syscall.Errno, bytes int64) { o.lost(i, stream, reason, bytes) }
 	}
-	if t.Show, err = o.screen(shown, how.Relayed); err != nil || !last {
+	if t.Show, err = o.screen(shown, how.Relayed); err != nil {
 		return t, err
+	}
+	if !last {
+		t.Aside = *s.tail
+		return t, nil
 	}
 	t.Tail = *s.tail
 	if how.Log == nil {
@@ -287,7 +291,7 @@ func (o *outputs) releaseTails() {
 	for i, s := range o.states {
 		if s.tail != nil {
 			w := &o.tree.Workers[i]
-			w.LastOutput.setSource(written(s.tail.LastWrite())) // and not the memory
+			w.LastOutput.setSource(writtenOf(s.tail)) // and not the memory
 			w.Line.release()
 		}
 	}

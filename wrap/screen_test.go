@@ -111,26 +111,36 @@ func TestLastOutput(t *testing.T) {
 		name, script string
 		capture      bool
 		output       *Output
-		known        bool
+		line         string // "" if nothing is known
 	}{
-		{"captured", "echo text >&2", true, nil, true},
-		{"copied", "echo text >&2", false, &Output{Hold: true}, true},
-		{"nothing written", "true", true, nil, false},
-		{"nothing written that is copied", "true", false, &Output{Hold: true}, false},
-		{"neither", "echo text >&2", false, nil, false},
+		{"captured", "echo text >&2", true, nil, "text"},
+		{"copied", "echo text >&2", false, &Output{Hold: true}, "text"},
+		{"copied from stdout", "echo text", false, &Output{Hold: true}, "text"},
+		{"both, stdout last", "echo a >&2; sleep 0.1; echo b", false, &Output{Hold: true}, "b"},
+		{"both, stderr last", "echo a; sleep 0.1; echo b >&2", false, &Output{Hold: true}, "b"},
+		{"blank", "printf 'text\\n\\n'", false, &Output{Hold: true}, "text"},
+		{"progress bar", "printf 'text\\n 1%%\\r 2%%'", false, &Output{Hold: true}, "2%"},
+		{"nothing written", "true", true, nil, ""},
+		{"nothing written that is copied", "true", false, &Output{Hold: true}, ""},
+		{"neither", "echo text >&2", false, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, last := sh(t, c.script), new(LastOutput)
 			w.Capture, w.Output, w.LastOutput = c.capture, c.output, last
+			w.Stdout, _ = logFile(t)
 			w.Stderr, _ = logFile(t)
 			began := time.Now()
 			if _, err := Run(t.Context(), Tree{Workers: []Worker{w}}); err != nil {
 				t.Fatal(err)
 			}
-			at, end := last.Time(), time.Now()
-			known := !at.IsZero()
-			if known != c.known || known && (at.Before(began) || at.After(end)) {
-				t.Errorf("the last output was at %v; the worker ran from %v to %v", at, began, end)
+			end, known := time.Now(), c.line != ""
+			for _, at := range []time.Time{last.First(), last.Time()} {
+				if at.IsZero() == known || known && (at.Before(began) || at.After(end)) {
+					t.Errorf("there was output at %v; the worker ran from %v to %v", at, began, end)
+				}
+			}
+			if line := last.Line(); line != c.line {
+				t.Errorf("the last line is %q, want %q", line, c.line)
 			}
 		})
 	}

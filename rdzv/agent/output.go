@@ -128,8 +128,8 @@ func (o *workerOutput) lastTime() (last time.Time) {
 	return last
 }
 
-// maxException is how much of an exception's line other agents are told, in bytes.
-const maxException = 200
+// maxLine is how much of a line other agents are told, in bytes.
+const maxLine = 200
 
 // traceback is the last one that the i-th worker has printed; nil if none is known.
 func (o *workerOutput) traceback(i int) *status.Traceback {
@@ -138,10 +138,18 @@ func (o *workerOutput) traceback(i int) *status.Traceback {
 	if exception == "" {
 		return nil
 	}
-	if len(exception) > maxException {
-		exception = strings.ToValidUTF8(exception[:maxException], "") + "..."
+	return &status.Traceback{Seconds: time.Since(at).Seconds(), Exception: cut(exception)}
+}
+
+// lastLine is the last line that the i-th worker has written; "" if none is known.
+func (o *workerOutput) lastLine(i int) string { return cut(o.last[i].Line()) }
+
+// cut is a line with at most maxLine bytes.
+func cut(line string) string {
+	if len(line) > maxLine {
+		line = line[:maxLine] + "..."
 	}
-	return &status.Traceback{Seconds: time.Since(at).Seconds(), Exception: exception}
+	return strings.ToValidUTF8(line, "")
 }
 
 // isRead tells whether all that the workers write is read.

@@ -81,6 +81,7 @@ func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 	return workerstatus.Workers{
 		Proc: proc, World: w.world, Tally: &w.tally,
 		Output:    func(i int) time.Time { return w.output.last[i].Time() },
+		Line:      w.output.lastLine,
 		AllOutput: w.local.Config.piped(), Traceback: w.output.traceback,
 	}.Rows(ctx)
 }

@@ -103,6 +103,8 @@ type Rank struct {
 	// Output is how long ago it wrote something that its agent reads; nil if it has written nothing
 	// of that.
 	Output *float64 `json:"output_seconds,omitempty"`
+	// LastLine is the last line of that, without blank ones; "" if none is known.
+	LastLine string `json:"last_line,omitempty"`
 	// AllOutput says that its agent reads its stdout and stderr, so that no Output means no output.
 	AllOutput bool `json:"all_output,omitempty"`
 	// Traceback is the last one that it has printed and gone on after; nil if none is known.

@@ -7,19 +7,29 @@ import (
 
 // Memory is that of a Tail. Another process may have it too, and read it while the Tail writes.
 type Memory struct {
-	last      int64          // when the last byte was written, in Unix nanoseconds
+	first     int64          // when the first byte was written, in Unix nanoseconds
+	last      int64          // when the last byte was written
 	begun     uint64         // the length of the stream with what is being written
 	length    uint64         // of the stream
 	traceback uint64         // where in the stream the last traceback begins
 	tracedAt  int64          // when that was written, in Unix nanoseconds; 0 if there is none
 	bytes     [TailSize]byte // byte n of the stream at n modulo TailSize
+
+	// The last bytes of another stream of the same worker: how many there are, and when the last one
+	// was written; 0 if none was.
+	otherAt  int64
+	otherEnd uint64
+	other    [maxLine]byte
 }
+
+// maxLine is how much of the end of a stream LastLine considers.
+const maxLine = 1 << 10
 
 // write appends b, with which a traceback begins if one was found: there, or before b.
 func (m *Memory) write(b []byte, traceback int, found bool, now int64) {
 	length := m.length + uint64(len(b))
 	atomic.StoreUint64(&m.begun, length)
-	atomic.StoreInt64(&m.last, now)
+	m.wroteAt(now)
 	kept := b[max(0, len(b)-TailSize):]
 	at := (length - uint64(len(kept))) % TailSize
 	copied := copy(m.bytes[at:], kept)
@@ -30,6 +40,37 @@ func (m *Memory) write(b []byte, traceback int, found bool, now int64) {
 	}
 	atomic.StoreUint64(&m.length, length)
 }
+
+// writeOther notes what was written to the other stream.
+func (m *Memory) writeOther(b []byte, now int64) {
+	m.wroteAt(now)
+	kept := append(bytes.Clone(m.other[:m.otherEnd]), b[max(0, len(b)-maxLine):]...)
+	end := copy(m.other[:], kept[max(0, len(kept)-maxLine):])
+	atomic.StoreUint64(&m.otherEnd, uint64(end))
+	atomic.StoreInt64(&m.otherAt, now)
+}
+
+func (m *Memory) wroteAt(now int64) {
+	if m.first == 0 {
+		atomic.StoreInt64(&m.first, now)
+	}
+	atomic.StoreInt64(&m.last, now)
+}
+
+// LastLine is the last line of either stream that is not blank, complete or not; "" if there is
+// none. A progress bar is its last state.
+func (m *Memory) LastLine() string {
+	length := atomic.LoadUint64(&m.length)
+	text := m.from(length - min(length, maxLine))
+	if at := atomic.LoadInt64(&m.otherAt); at != 0 && at == m.LastWrite() {
+		text = m.other[:min(atomic.LoadUint64(&m.otherEnd), maxLine)]
+	}
+	text = bytes.TrimSpace(text)
+	return string(bytes.TrimSpace(text[bytes.LastIndexAny(text, "\r\n")+1:]))
+}
+
+// FirstWrite is when something was first written to either stream, as LastWrite.
+func (m *Memory) FirstWrite() int64 { return atomic.LoadInt64(&m.first) }
 
 // LastWrite is Tail.LastWrite.
 func (m *Memory) LastWrite() int64 { return atomic.LoadInt64(&m.last) }

@@ -67,6 +67,16 @@ func (t Tail) Write(b []byte) {
 	k.memory.write(b, start, found, time.Now().UnixNano())
 }
 
+// WriteOther notes what the worker has written to another stream than the one of the Tail.
+func (t Tail) WriteOther(b []byte) {
+	if t.kept == nil {
+		return
+	}
+	t.kept.mu.Lock()
+	defer t.kept.mu.Unlock()
+	t.kept.memory.writeOther(b, time.Now().UnixNano())
+}
+
 // tracebackStart begins the traceback of an exception in Python.
 const tracebackStart = "Traceback (most recent call last):"
 
@@ -101,6 +111,16 @@ func lastIndex(b []byte) (at int) {
 
 // LastWrite is when something was last written, in Unix nanoseconds; 0 if nothing was.
 func (t Tail) LastWrite() int64 { return t.kept.memory.LastWrite() }
+
+// FirstWrite is Memory.FirstWrite.
+func (t Tail) FirstWrite() int64 { return t.kept.memory.FirstWrite() }
+
+// LastLine is Memory.LastLine.
+func (t Tail) LastLine() string {
+	t.kept.mu.Lock()
+	defer t.kept.mu.Unlock()
+	return t.kept.memory.LastLine()
+}
 
 // Traceback is Memory.Traceback.
 func (t Tail) Traceback() (text []byte, at int64) {

@@ -27,13 +27,14 @@ const showWait = time.Second
 
 // Tee copies from one pipe. Its fields with capital letters are set before Start.
 type Tee struct {
-	From int     // the read end of the pipe, non-blocking
-	Log  int     // a descriptor, or -1
-	Show *Screen // nil shows nothing
-	Tag  string  // in front of each line that is shown
-	Hold bool    // shows a line when it is complete, because other workers write to the same screen
-	Tail Tail    // keeps the end; the zero value keeps nothing
-	Vain bool    // closes the pipe if the output can neither be shown nor is in Log
+	From  int     // the read end of the pipe, non-blocking
+	Log   int     // a descriptor, or -1
+	Show  *Screen // nil shows nothing
+	Tag   string  // in front of each line that is shown
+	Hold  bool    // shows a line when it is complete, because other workers write to the same screen
+	Tail  Tail    // keeps the end; the zero value keeps nothing
+	Aside Tail    // keeps another stream of the worker, and notes what this one has
+	Vain  bool    // closes the pipe if the output can neither be shown nor is in Log
 	// Chunk has what has been read and may not be in Log yet; nil without Log.
 	Chunk *holder.Chunk
 
@@ -174,6 +175,7 @@ func (t *Tee) take(turn, fd int) (b *buffer, n int, ready, mine bool) {
 	case n > 0:
 		t.stage, t.chunk, t.read = logging, b[:copy(b[:], into[:n])], t.read+int64(n)
 		t.Tail.Write(t.chunk)
+		t.Aside.WriteOther(t.chunk)
 	case err == syscall.EAGAIN && !t.closing:
 		return b, 0, false, true
 	default:

@@ -23,6 +23,7 @@ type Workers struct {
 	World     rdzv.World
 	Tally     *tally.Tally
 	Output    func(i int) time.Time // when the i-th has last written something; zero if it has not
+	Line      func(i int) string    // the last one of the i-th, "" if there is none
 	AllOutput bool                  // all that they write is noticed
 	// Traceback is the last one that the i-th has printed, nil if there is none.
 	Traceback func(i int) *status.Traceback
@@ -44,6 +45,7 @@ func (w Workers) Rows(ctx context.Context) []status.Rank {
 	for i := range ranks {
 		if last := w.Output(i); !last.IsZero() {
 			ranks[i].Output = new(time.Since(last).Seconds())
+			ranks[i].LastLine = w.Line(i)
 		}
 		if ranks[i].ExitCode == nil {
 			ranks[i].Traceback = w.Traceback(i)
