@@ -59,7 +59,7 @@ func TestHangInNCCL(t *testing.T) {
 		show := j.start(c.on(1, *rdzvBin, "status")...)
 		show.checkCode(0)
 		lines := strings.Join(show.linesWith(""), "\n")
-		for _, want := range []string{"COLL", "  6\n", "  7\n", behind} {
+		for _, want := range []string{"COLL", "  6 ", "  7 ", behind} {
 			if !strings.Contains(lines, want) {
 				t.Errorf("rdzv status prints\n%s\nwant %q in it", lines, want)
 			}

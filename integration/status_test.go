@@ -118,7 +118,7 @@ func (j *job) checkFrozenStatus(name string) {
 	row(0, "running")
 	row(lastRank-1, "answer")
 	row(lastRank, "answer")
-	if !strings.Contains(text, "2-3 (node2): their agent is stopped") {
+	if !strings.Contains(text, "2-3 (node2): rdzv is stopped there") {
 		j.t.Errorf("the agent that does not answer is not named: %s", text)
 	}
 	_, errors := j.status(2, 1, "--job", name)

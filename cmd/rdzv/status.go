@@ -38,6 +38,7 @@ no other name begins so, or what the launcher calls the job.
     INIT      it has reached torch's init_process_group
     OUTPUT    how long ago it last wrote something that rdzv reads: to stderr,
               unless that is a terminal; with --tag or --log-dir also to stdout
+    LAST LINE what it last wrote of that, if the line has room for it
     CPU       of it and its descendants in the last second; 100% is one core
     COLL      number of collective operations that it has launched, if NCCL
               reports it (2.28.7 and later); below the table, the ranks that are
@@ -49,16 +50,18 @@ With more than 16 ranks, ranks of a node that are doing the same share a row.
 
 Exit status:
     0        printed
-    1        no job of yours runs on this node, or it does not answer
+    1        no job of yours runs on this node, or it does not answer; not if it
+             has ended while it was watched
     2        wrong usage
 `
 
 // statusFlags are the flags of status.
 type statusFlags struct {
-	job   string
-	json  bool
-	watch bool
-	all   bool
+	job     string
+	json    bool
+	watch   bool
+	verbose bool
+	all     bool
 }
 
 // groups are the flags as the help shows them.
@@ -66,8 +69,9 @@ func (f *statusFlags) groups() []flags.Group {
 	return []flags.Group{flags.Output(&f.json), {NoEnv: true, Rows: []flags.Row{
 		flags.Flag("--job JOB", "only this job, as the argument JOB", &f.job),
 		flags.Flag("--json", "as -o json", &f.json),
-		flags.Flag("--watch",
-			"print it again every 2 seconds, in place on a terminal, until no job is left", &f.watch),
+		flags.Flag("-w, --watch",
+			"print it again every 2 seconds, in place on a terminal, until the job has ended", &f.watch),
+		flags.Flag("-v, --verbose", "also the processes of rdzv (AGENT)", &f.verbose),
 		flags.Flag("--all", "the jobs of all users on this node; for root", &f.all),
 	}}}
 }
@@ -84,7 +88,7 @@ func (a *app) status(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	v := view{a, o, a.onTerminal()}
+	v := &view{app: a, flags: o, screen: a.onTerminal()}
 	if o.watch {
 		return v.watch(ctx)
 	}
@@ -97,18 +101,20 @@ type view struct {
 	app    *app
 	flags  statusFlags
 	screen console.Screen
+	seen   bool // a job was there before
 }
 
 // watchInterval is how long --watch waits before it asks again.
 const watchInterval = 2 * time.Second
 
 // watch prints the state until no job is left or ctx ends.
-func (v view) watch(ctx context.Context) int {
+func (v *view) watch(ctx context.Context) int {
 	for {
 		code, jobs := v.print(ctx)
 		if jobs == 0 {
 			return code
 		}
+		v.seen = true
 		select {
 		case <-time.After(watchInterval):
 		case <-ctx.Done():
@@ -118,7 +124,7 @@ func (v view) watch(ctx context.Context) int {
 }
 
 // end ends the line in which a terminal has Ctrl-C.
-func (v view) end() int {
+func (v *view) end() int {
 	if v.screen.Rewrites() {
 		return v.app.print("\n")
 	}
@@ -126,7 +132,7 @@ func (v view) end() int {
 }
 
 // print prints the present state, and returns of how many jobs.
-func (v view) print(ctx context.Context) (code, jobs int) {
+func (v *view) print(ctx context.Context) (code, jobs int) {
 	ask := inspect.Status
 	if v.flags.all {
 		ask = inspect.StatusOfAllUsers
@@ -137,12 +143,19 @@ func (v view) print(ctx context.Context) (code, jobs int) {
 		return v.end(), 0
 	case err != nil:
 		return v.app.fail(fmt.Errorf("cannot run status: %w", err)), 0
+	case v.seen && len(r.Jobs) == 0 && len(r.Silent) == 0:
+		what := "all jobs have ended"
+		if v.flags.job != "" {
+			what = "job " + v.flags.job + " has ended"
+		}
+		v.app.console.Info("%s", what)
+		return codeOK, 0
 	}
 	writeFlags(r.Jobs)
 	inPlace := v.flags.watch && v.screen.Rewrites()
 	text := string(tables.JSON(r))
 	if !v.flags.json {
-		text = tables.Status(r.Jobs, v.screen.Width())
+		text = tables.Status(r.Jobs, v.screen.Width(), v.flags.verbose)
 		if inPlace {
 			text = v.screen.Cut(text, len(r.Silent)+1)
 		}

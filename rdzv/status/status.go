@@ -30,6 +30,7 @@ func (r *Report) Add(j Job) {
 		sameUser := last.UID == nil || *last.UID == *j.UID
 		if last.Job == j.Job && last.Name == j.Name && sameUser && last.Joined == 0 && last.State == j.State {
 			last.Waiting = append(last.Waiting, j.Waiting...)
+			last.Present += j.Present
 			return
 		}
 	}
@@ -47,6 +48,7 @@ type Job struct {
 	Tasks     int     `json:"tasks"`                // of the job; see rdzv.Roster
 	Launched  bool    `json:"launched,omitempty"`   // there is one
 	Joined    int     `json:"joined"`               // how many tasks have
+	Present   int     `json:"present,omitempty"`    // how many of them wait for the others, joined or not
 	WorldSize int     `json:"world_size,omitempty"` // 0 before the world is agreed
 	Nodes     int     `json:"nodes,omitempty"`
 	Attempt   int     `json:"attempt"`      // 0 is the first
@@ -240,6 +242,7 @@ func (j *Job) add(p rdzv.Peer, a Agent) {
 	}
 	if a.State == Joining {
 		j.Waiting = append(j.Waiting, Peer{p.Host, p.PID})
+		j.Present += max(1, p.Tasks)
 	}
 	if a.State == Spare {
 		j.Spares = append(j.Spares, Peer{p.Host, p.PID})
@@ -287,6 +290,26 @@ func (j Job) NotReached() []Rank {
 	return slices.DeleteFunc(slices.Clone(j.Ranks), func(r Rank) bool {
 		return r.Init == nil || *r.Init
 	})
+}
+
+// Silence is for how many seconds no rank has written anything, if all run and that is known;
+// otherwise 0.
+func (j Job) Silence() float64 {
+	least := j.Seconds
+	for _, r := range j.Ranks {
+		switch {
+		case r.State != Alive || r.Output == nil && !r.AllOutput:
+			return 0
+		case r.Output == nil:
+			least = min(least, r.Seconds)
+		default:
+			least = min(least, *r.Output)
+		}
+	}
+	if len(j.Ranks) == 0 {
+		return 0
+	}
+	return least
 }
 
 // Connecting counts the ranks that try to connect to rank 0, which does not listen.

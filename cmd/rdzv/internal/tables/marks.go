@@ -15,8 +15,7 @@ var (
 	}
 	StatusMarks = []console.Mark{
 		mark(` (blocked|stopped|no answer|SIG[A-Z0-9]+|exit [1-9]\d*) `, console.Red),
-		mark(`(?m)^(.* (?:has|have) not reached init_process_group)$`, console.Magenta),
-		mark(`(?m)^(.* does not listen on MASTER_PORT yet.*)$`, console.Magenta),
+		mark(`(?m)^(ranks? [0-9].*)$`, console.Magenta),
 	}
 	StacksMarks = []console.Mark{mark(`(?m)^job .*, but not (.*)$`, console.Magenta)}
 )

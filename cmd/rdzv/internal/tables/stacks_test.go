@@ -139,7 +139,7 @@ func TestCollectives(t *testing.T) {
 		t.Errorf("rdzv stacks prints\n%s", text)
 	}
 	j := training(2)
-	if text := Status([]status.Job{j}, console.PageWidth); strings.Contains(text, "COLL") {
+	if text := Status([]status.Job{j}, console.PageWidth, false); strings.Contains(text, "COLL") {
 		t.Errorf("without NCCL rdzv status prints\n%s", text)
 	}
 	j.Collectives = behind
@@ -149,7 +149,7 @@ func TestCollectives(t *testing.T) {
 		}
 	}
 	j.Ranks[5].Collectives = new(int64(6649))
-	text = Status([]status.Job{j}, console.PageWidth)
+	text = Status([]status.Job{j}, console.PageWidth, false)
 	for _, want := range []string{"  CPU   COLL\n", "  6649\n", "  6650\n", "  -\n", "\nNCCL: " + behind + "\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("rdzv status prints\n%s\nwant %q in it", text, want)

@@ -26,18 +26,26 @@ const (
 // idle is how many cores a rank uses at most that only waits, for example in a sleep.
 const idle = 0.1
 
-// Status tells what the ranks of each job are doing. Texts below the table of ranks have lines
-// of a width, see [console.Screen.Width].
-func Status(jobs []status.Job, width int) string {
+// Status tells what the ranks of each job are doing: first what is known to be wrong, then a table
+// of the ranks. Its lines have a width, see [console.Screen.Width]. agents adds the processes of
+// rdzv to the table.
+func Status(jobs []status.Job, width int, agents bool) string {
 	b := page{width: width}
 	for i, j := range jobs {
 		if i > 0 {
 			b.WriteString("\n")
 		}
 		writeFolded(&b, "", jobHeader(j))
+		for i, line := range findings(j) {
+			before := "\n"
+			if i > 0 {
+				before = ""
+			}
+			writeFolded(&b, before, line)
+		}
 		if len(j.Ranks) > 0 {
 			b.WriteString("\n")
-			writeRanks(&b, j.Ranks)
+			writeRanks(&b, j.Ranks, agents)
 		}
 		writeNotes(&b, j)
 	}
@@ -57,8 +65,7 @@ func jobHeader(j status.Job) string {
 	}
 	switch {
 	case j.State == status.Joining:
-		return fmt.Sprintf("%s%d of %s joined, waiting for the others%s",
-			name, j.Joined, tasks(j.Tasks, j.Launched), since)
+		return name + "waiting" + since + ": " + present(j)
 	case j.State == status.Ending && j.WorldSize == 0:
 		return name + "ending" + since + ": " + visible.Line(j.Ending)
 	case j.State == status.Ending:
@@ -69,15 +76,79 @@ func jobHeader(j status.Job) string {
 	return name + "no agent has answered: " + visible.Line(j.Text)
 }
 
-// writeNotes writes what the table does not show at a glance.
-func writeNotes(b *page, j status.Job) {
+// present tells which nodes of a job that has not started are there, and how many are missing.
+func present(j status.Job) string {
 	var hosts []string
 	for _, p := range j.Waiting {
 		hosts = append(hosts, p.Host)
 	}
-	if slices.Sort(hosts); len(hosts) > 0 {
-		writeFolded(b, "", "agents: "+visible.Line(ShortList(slices.Compact(hosts))))
+	slices.Sort(hosts)
+	noun := "node"
+	if j.Launched {
+		noun = "task"
 	}
+	are, there := "are", min(j.Present, j.Tasks)
+	if there == 1 {
+		are = "is"
+	}
+	text := fmt.Sprintf("%d of %s %s there", there, plural.Of(j.Tasks, noun), are)
+	if len(hosts) > 0 {
+		text += " (" + visible.Line(ShortList(slices.Compact(hosts))) + ")"
+	}
+	switch missing := j.Tasks - there; missing {
+	case 0:
+		return text
+	case 1:
+		return text + ", 1 is missing"
+	default:
+		return text + fmt.Sprintf(", %d are missing", missing)
+	}
+}
+
+// findings are what is known to be wrong, the likely causes first.
+func findings(j status.Job) (lines []string) {
+	in := func(state status.State) []status.Rank {
+		return slices.DeleteFunc(slices.Clone(j.Ranks), func(r status.Rank) bool {
+			return r.State != state
+		})
+	}
+	add := func(ranks []status.Rank, one, several, text string) {
+		if is := several; len(ranks) > 0 {
+			if len(ranks) == 1 {
+				is = one
+			}
+			lines = append(lines, rankNames(ranks)+" "+is+" "+text)
+		}
+	}
+	lines = tracebacks(j.Traced())
+	add(in(status.Stopped), "is", "are", "stopped by a signal or a debugger")
+	if n := j.Connecting(); n > 0 {
+		add(j.Ranks[:1], "has", "have", fmt.Sprintf("not reached init_process_group: it does not "+
+			"listen on MASTER_PORT yet, and %d of %s try to connect", n, plural.Of(j.WorldSize, "rank")))
+	}
+	add(j.NotReached(), "has", "have", "not reached init_process_group: the others wait there")
+	if line := collectivesLine(j.Collectives); line != "" {
+		lines = append(lines, line)
+	}
+	add(in(status.Blocked), "waits", "wait", "for a file system or a device that has not answered yet")
+	if j.Alone != "" {
+		lines = append(lines, "only this node has answered: "+visible.Line(j.Alone))
+	} else if silent := in(status.NoAnswer); len(silent) > 0 {
+		lines = append(lines, "no answer about "+rankNames(silent)+
+			": rdzv is stopped there, or the node is overloaded or disconnected")
+	}
+	if silence := j.Silence(); len(lines) == 0 && silence >= longSilence {
+		lines = append(lines, "no rank has written anything for "+seconds(silence)+
+			"; rdzv stacks shows where each one is")
+	}
+	return lines
+}
+
+// longSilence is how long all ranks must have been silent, in seconds, to be worth a line.
+const longSilence = 60
+
+// writeNotes writes what else the table does not show at a glance.
+func writeNotes(b *page, j status.Job) {
 	if len(j.Spares) > 0 {
 		var spares []string
 		for _, p := range j.Spares {
@@ -86,61 +157,28 @@ func writeNotes(b *page, j status.Job) {
 		slices.Sort(spares)
 		writeFolded(b, "\n", plural.Of(len(spares), "spare")+": "+visible.Line(ShortList(spares)))
 	}
-	writeTracebacks(b, j.Traced())
-	if line := collectivesLine(j.Collectives); line != "" {
-		writeFolded(b, "\n", line)
-	}
 	if j.LogDir != "" {
 		b.WriteString("\nlog directory: " + visible.Line(j.LogDir) + "\n") // a path remains whole
 	}
 	isUnknown := func(row []status.Rank) bool { return outputOf(row) == unknown }
 	if slices.ContainsFunc(rows(j.Ranks), isUnknown) {
-		writeFolded(b, "\n", unknown+": rdzv does not read this output; --tag or --log-dir lets it")
-	}
-	if n := j.Connecting(); n > 0 {
-		are := "are"
-		if n == 1 {
-			are = "is"
-		}
-		writeFolded(b, "\n", fmt.Sprintf("%s does not listen on MASTER_PORT yet; %d of %s %s trying "+
-			"to connect", rankNames(j.Ranks[:1]), n, plural.Of(j.WorldSize, "rank"), are))
-	}
-	if missing := j.NotReached(); len(missing) > 0 {
-		has := "have"
-		if len(missing) == 1 {
-			has = "has"
-		}
-		writeFolded(b, "\n", rankNames(missing)+" "+has+" not reached init_process_group")
-	}
-	silent := slices.DeleteFunc(slices.Clone(j.Ranks), func(r status.Rank) bool {
-		return r.State != status.NoAnswer
-	})
-	switch {
-	case j.Alone != "":
-		writeFolded(b, "\n", "only the agent on this node has answered: "+visible.Line(j.Alone))
-	case len(silent) > 0:
-		writeFolded(b, "\n", "no answer about "+rankNames(silent)+
-			": their agent is stopped, or the node is overloaded")
+		writeFolded(b, "\n", `"`+unknown+`": not known; start the job with --tag or --log-dir to see it`)
 	}
 }
 
-// maxTracebacks is how many tracebacks are written.
+// maxTracebacks is how many tracebacks are named.
 const maxTracebacks = 4
 
-// writeTracebacks names the ranks that run although they have printed a traceback.
-func writeTracebacks(b *page, traced []status.Rank) {
+// tracebacks name the ranks that run although they have printed a traceback.
+func tracebacks(traced []status.Rank) (lines []string) {
 	for i, r := range traced {
 		if i == maxTracebacks {
-			writeFolded(b, "", plural.Of(len(traced)-i, "more rank")+" printed a traceback, too")
-			return
+			return append(lines, plural.Of(len(traced)-i, "more rank")+" printed a traceback, too")
 		}
-		before := "\n"
-		if i > 0 {
-			before = ""
-		}
-		writeFolded(b, before, fmt.Sprintf("%s printed a traceback %s ago and is still running: %s",
+		lines = append(lines, fmt.Sprintf("%s printed a traceback %s ago and is still running: %s",
 			rankNames([]status.Rank{r}), seconds(r.Traceback.Seconds), visible.Line(r.Traceback.Exception)))
 	}
+	return lines
 }
 
 // rankNames is "rank 5 (node2)" or "ranks 4-7 (node2, node3)".
@@ -170,37 +208,90 @@ func numbers(ranks []status.Rank) []int {
 }
 
 // writeRanks writes the table.
-func writeRanks(b *page, ranks []status.Rank) {
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+func writeRanks(b *page, ranks []status.Rank, agents bool) {
 	launched := func(r status.Rank) bool { return r.Collectives != nil }
 	coll := slices.ContainsFunc(ranks, launched)
-	header := "RANK\tHOST\tAGENT\tPID\tSTATE\tSINCE\tINIT\tOUTPUT\tCPU"
-	if coll {
-		header += "\tCOLL"
-	}
-	fmt.Fprintln(w, header)
-	for _, row := range rows(ranks) {
-		first, pid := row[0], "-"
-		if len(row) == 1 && first.PID > 0 {
-			pid = strconv.Itoa(first.PID)
-		}
-		host := []rune(cmp.Or(visible.Line(first.Host), "-"))
-		if utf8.RuneCountInString(first.Host) > maxHost {
-			host = append(host[:maxHost-3], []rune("...")...)
-		}
-		cells := []string{
-			ranges(numbers(row)), string(host), agentOf(row), pid, stateOf(first),
+	grouped := rows(ranks)
+	table := [][]string{{"RANK", "HOST", "PID", "STATE", "SINCE", "INIT", "OUTPUT", "CPU"}}
+	for _, row := range grouped {
+		table = append(table, []string{
+			ranges(numbers(row)), hostOf(row[0]), pidOf(row), stateOf(row[0]),
 			span(row, seconds, func(r status.Rank) *float64 { return since(r) }),
-			initOf(first),
+			initOf(row[0]),
 			outputOf(row),
 			span(row, percent, func(r status.Rank) *float64 { return r.CPU }),
+		})
+	}
+	column := func(header string, of func([]status.Rank) string) {
+		table[0] = append(table[0], header)
+		for i, row := range grouped {
+			table[i+1] = append(table[i+1], of(row))
 		}
-		if coll {
-			cells = append(cells, launchedBy(row))
-		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	if coll {
+		column("COLL", launchedBy)
+	}
+	if agents {
+		column("AGENT", agentOf)
+	}
+	lines := aligned(table)
+	if slices.ContainsFunc(ranks, func(r status.Rank) bool { return r.LastLine != "" }) {
+		lines = withLastLines(lines, grouped, b.width)
+	}
+	for _, line := range lines {
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
+// aligned are the lines of a table, all of the same width.
+func aligned(table [][]string) []string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, cells := range table {
+		fmt.Fprintln(w, strings.Join(cells, "\t")+"\t")
 	}
 	w.Flush() // a strings.Builder does not fail
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+// minLastLine is how many columns a table has for the last lines of ranks, or none.
+const minLastLine = 20
+
+// withLastLines adds what single ranks have written last to the lines of their table, as far as a
+// line has room.
+func withLastLines(lines []string, grouped [][]status.Rank, width int) []string {
+	room := width - utf8.RuneCountInString(lines[0])
+	if room < minLastLine {
+		return lines
+	}
+	lines[0] += "LAST LINE"
+	for i, row := range grouped {
+		if len(row) > 1 {
+			continue
+		}
+		text := []rune(visible.Line(visible.Uncoloured(row[0].LastLine)))
+		if len(text) > room {
+			text = append(text[:room-3], []rune("...")...)
+		}
+		lines[i+1] += string(text)
+	}
+	return lines
+}
+
+// pidOf is the process of a rank, "-" if there is none, or if these are several ranks.
+func pidOf(row []status.Rank) string {
+	if len(row) > 1 || row[0].PID == 0 {
+		return "-"
+	}
+	return strconv.Itoa(row[0].PID)
+}
+
+func hostOf(r status.Rank) string {
+	host := []rune(cmp.Or(visible.Line(r.Host), "-"))
+	if len(host) > maxHost {
+		host = append(host[:maxHost-3], []rune("...")...)
+	}
+	return string(host)
 }
 
 // agentOf is the pid of the agent of these ranks, "-" if they have several.

@@ -50,7 +50,7 @@ func training(nodes int) status.Job {
 // The table is readable for 16 and for 64 ranks.
 func TestStatus(t *testing.T) {
 	for _, nodes := range []int{2, 8} {
-		got := Status([]status.Job{training(nodes)}, console.PageWidth)
+		got := Status([]status.Job{training(nodes)}, console.PageWidth, false)
 		file := fmt.Sprintf("testdata/status-%d-ranks.txt", 8*nodes)
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
@@ -79,10 +79,17 @@ func TestStatusHeader(t *testing.T) {
 	}{
 		{
 			status.Job{
-				Job: "x", State: status.Joining, Seconds: 62, Tasks: 4, Joined: 3,
+				Job: "x", State: status.Joining, Seconds: 62, Tasks: 4, Joined: 2, Present: 3,
 				Waiting: []status.Peer{{Host: "node2"}, {Host: "node1"}, {Host: "node2"}},
 			},
-			"job x: 3 of 4 agents joined, waiting for the others for 1m2s\nagents: node1, node2\n",
+			"job x: waiting for 1m2s: 3 of 4 nodes are there (node1, node2), 1 is missing\n",
+		},
+		{
+			status.Job{
+				Job: "4711.0", Name: "train", State: status.Joining, Tasks: 8, Present: 1, Launched: true,
+				Waiting: []status.Peer{{Host: "node1"}},
+			},
+			"job train: waiting for 0s: 1 of 8 tasks is there (node1), 7 are missing\n",
 		},
 		{
 			status.Job{
@@ -114,11 +121,11 @@ func TestStatusHeader(t *testing.T) {
 			"job x: no agent has answered: lost the store\n",
 		},
 	} {
-		if got := Status([]status.Job{row.job}, console.PageWidth); got != row.want {
+		if got := Status([]status.Job{row.job}, console.PageWidth, false); got != row.want {
 			t.Errorf("got %q, want %q", got, row.want)
 		}
 	}
-	both := Status([]status.Job{{Job: "x", Text: "1"}, {Job: "y", Text: "2"}}, console.PageWidth)
+	both := Status([]status.Job{{Job: "x", Text: "1"}, {Job: "y", Text: "2"}}, console.PageWidth, false)
 	want := "job x: no agent has answered: 1\n\njob y: no agent has answered: 2\n"
 	if both != want {
 		t.Errorf("got %q, want %q", both, want)
@@ -136,15 +143,64 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// The table says that rank 0 is the one that is waited for.
-func TestStatusOfAbsentRank0(t *testing.T) {
-	j := training(1)
-	for i := range j.Ranks {
-		j.Ranks[i].Init, j.Ranks[i].Connecting = new(false), i > 1
+// What is known to be wrong is above the table, the likely causes first.
+func TestStatusFindings(t *testing.T) {
+	absent, late, several, silent := training(1), training(1), training(1), training(1)
+	for i := range absent.Ranks {
+		absent.Ranks[i].Init, absent.Ranks[i].Connecting = new(false), i > 1
+		several.Ranks[i].Init = new(i < 5)
+		silent.Ranks[i].Output = new(float64(192 + i))
 	}
-	want := "\nrank 0 (node1) does not listen on MASTER_PORT yet; 6 of 8 ranks are trying to connect\n"
-	if got := Status([]status.Job{j}, console.PageWidth); !strings.HasSuffix(got, want) {
-		t.Errorf("got\n%s\nwant %q at the end", got, want)
+	silent.Seconds, silent.Ranks[7].Output, silent.Ranks[7].AllOutput = 193, nil, true
+	late.Ranks[5].Init = new(false)
+	several.Ranks[2].State, several.Ranks[3].State = status.Stopped, status.Blocked
+	several.Ranks[4].Traceback = &status.Traceback{Seconds: 9, Exception: "KeyError: 1"}
+	several.Collectives = "rank 5 is behind"
+	for name, c := range map[string]struct {
+		job  status.Job
+		want string
+	}{
+		"rank 0": {absent, "rank 0 (node1) has not reached init_process_group: it does not listen on " +
+			"MASTER_PORT\n    yet, and 6 of 8 ranks try to connect\n"},
+		"one rank": {late,
+			"rank 5 (node1) has not reached init_process_group: the others wait there\n"},
+		"several": {several,
+			"rank 4 (node1) printed a traceback 9s ago and is still running: KeyError: 1\n" +
+				"rank 2 (node1) is stopped by a signal or a debugger\n" +
+				"ranks 5-7 (node1) have not reached init_process_group: the others wait there\n" +
+				"NCCL: rank 5 is behind\n" +
+				"rank 3 (node1) waits for a file system or a device that has not answered yet\n"},
+		"silence": {silent,
+			"no rank has written anything for 3m11s; rdzv stacks shows where each one is\n"},
+	} {
+		want := "job 4711.0: 8 ranks on 1 node, running for " + seconds(c.job.Seconds) + "\n\n" +
+			c.want + "\nRANK  HOST"
+		if got := Status([]status.Job{c.job}, 90, false); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got\n%s\nwant at first\n%s", name, got, want)
+		}
+	}
+}
+
+// The last lines of ranks have what is left of the width, and none if that is too little. -v adds
+// the agents.
+func TestStatusOfLastLines(t *testing.T) {
+	j := training(1)
+	j.Ranks[0].LastLine, j.Ranks[1].LastLine = "step 3\x1b[1m", strings.Repeat("x", 100)
+	got := Status([]status.Job{j}, 90, true)
+	for _, want := range []string{
+		"CPU   AGENT  LAST LINE\n", " 100%  71     step 3\n", "xxxxx...\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant %q in it", got, want)
+		}
+	}
+	for line := range strings.Lines(got) {
+		if n := utf8.RuneCountInString(line) - 1; n > 90 {
+			t.Errorf("a line of %d columns: %q", n, line)
+		}
+	}
+	if got := Status([]status.Job{j}, 60, false); strings.Contains(got, "LAST") {
+		t.Errorf("got\n%s\nin 60 columns", got)
 	}
 }
 
@@ -160,8 +216,8 @@ func TestStatusOfTracebacks(t *testing.T) {
 		"rank 4 (node1) printed a traceback 14s ago and is still running: ValueError: \\x1b\n" +
 		"rank 3 (node1) printed a traceback 13s ago and is still running: ValueError: \\x1b\n" +
 		"rank 2 (node1) printed a traceback 12s ago and is still running: ValueError: \\x1b\n" +
-		"2 more ranks printed a traceback, too\n\nNCCL: all ranks"
-	if got := Status([]status.Job{j}, console.PageWidth); !strings.Contains(got, want) {
+		"2 more ranks printed a traceback, too\nNCCL: all ranks"
+	if got := Status([]status.Job{j}, console.PageWidth, false); !strings.Contains(got, want) {
 		t.Errorf("got\n%s\nwant %q in it", got, want)
 	}
 }

@@ -13,7 +13,8 @@ import (
 type shownJob struct {
 	owned
 	label string // how its user calls it
-	shown string // label, or label and a hash if another job has the same
+	full  string // label and a hash
+	shown string // label, or full if another job has the same label
 }
 
 // shownJobs are the jobs of agents in the order of their names.
@@ -27,12 +28,13 @@ func shownJobs(agents map[owned][]identified) (all []shownJob) {
 			}
 		}
 		labelled[label]++
-		all = append(all, shownJob{owned: job, label: label})
+		full := label + "-" + shortHash(cmp.Or(job.agent, job.name))
+		all = append(all, shownJob{owned: job, label: label, full: full})
 	}
 	for i, j := range all {
 		all[i].shown = j.label
 		if labelled[j.label] > 1 {
-			all[i].shown += "-" + shortHash(cmp.Or(j.agent, j.name))
+			all[i].shown = j.full
 		}
 	}
 	slices.SortFunc(all, func(a, b shownJob) int {
@@ -59,7 +61,7 @@ func shortHash(name string) string {
 func wanted(all []shownJob, word string) []shownJob {
 	named := func(is func(name string) bool) (list []shownJob) {
 		for _, j := range all {
-			if is(j.shown) || is(j.label) || is(j.name) {
+			if is(j.full) || is(j.label) || is(j.name) { // the other one of its label may have ended
 				list = append(list, j)
 			}
 		}
