@@ -184,7 +184,7 @@ func TestNetworkOfSomeNodes(t *testing.T) {
 		}
 		checkCodes(0, agents...)
 		checkLines(t, report(t, agents), "address 10.78.0.11, 10.78.0.12",
-			"interface eth1 (leads to the store, allowed by --net "+network+")")
+			"interface eth1 (used to reach the other nodes, allowed by --net "+network+")")
 	})
 }
 

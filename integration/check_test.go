@@ -95,7 +95,7 @@ func TestCheckDifferences(t *testing.T) {
 	checkLines(t, report(t, agents),
 		"3 nodes: node1-node3, 3 workers",
 		"address 10.77.0.11-10.77.0.13",
-		"interface eth0 (leads to the store)",
+		"interface eth0 (used to reach the other nodes)",
 		"/other on node3",
 		"/3.9/bin/python3 on node2",
 		"1 MiB, 0 MiB free on node3",

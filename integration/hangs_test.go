@@ -71,15 +71,15 @@ type hangCase struct {
 }
 
 var hangCases = []hangCase{
-	{"sleep", "", `rank 2 on node2 is behind; it is not at the same place as all others`},
-	{"loop", "", `rank 2 on node2 is behind; it is not at the same place as all others`},
-	{"stop", "", `rank 2 on node2 is behind; it is stopped by a signal`},
-	{"files", "stale", `rank 2 on node2 is behind; it hangs in the kernel: opening a file .*uninterruptible`},
-	{"vfork", "", `rank 2 on node2 is behind; it hangs in the kernel: starting a process .*uninterruptible`},
-	{"loader", "", `rank 2 on node2 is behind; it is not at the same place as all others`},
+	{"sleep", "", `rank 2 on node2 is behind \(its stack differs from the other 3\)`},
+	{"loop", "", `rank 2 on node2 is behind \(its stack differs from the other 3\)`},
+	{"stop", "", `rank 2 on node2 is behind \(it is stopped by a signal\)`},
+	{"files", "stale", `rank 2 on node2 is behind \(it hangs in the kernel: opening a file .*uninterruptible\)`},
+	{"vfork", "", `rank 2 on node2 is behind \(it hangs in the kernel: starting a process .*uninterruptible\)`},
+	{"loader", "", `rank 2 on node2 is behind \(its stack differs from the other 3\)`},
 	{"groups", "", `which rank is behind is not known: all are at the same place`},
 	{"compute", "", `which rank is behind is not known: all are at the same place`},
-	{"evaluate", "", `rank 0 on node1 is behind; it is not at the same place as all others`},
+	{"evaluate", "", `rank 0 on node1 is behind \(its stack differs from the other 3\)`},
 	{"rank0", "40", ""},
 	{"train", "100", ""},
 }
@@ -161,7 +161,7 @@ func (c *cluster) runHang(t *testing.T, h hangCase, launcher, action string) {
 	j := c.startJob(t, launcher, 2, flags, []string{python, "-c", hangingTraining, h.way, h.arg})
 	var stalled []string
 	if h.want != "" {
-		found := func() bool { stalled = j.linesWith("rdzv: stalled: "); return len(stalled) > 0 }
+		found := func() bool { stalled = j.linesWith("rdzv: stalled "); return len(stalled) > 0 }
 		if !eventually(hangLimit, found) {
 			t.Fatal("no stall was reported")
 		}
@@ -177,7 +177,7 @@ func (c *cluster) runHang(t *testing.T, h hangCase, launcher, action string) {
 		command.endsWithin(hangLimit)
 	}
 	j.checkCommands(want)
-	if stalled = j.linesWith("rdzv: stalled: "); h.want == "" && len(stalled) > 0 {
+	if stalled = j.linesWith("rdzv: stalled "); h.want == "" && len(stalled) > 0 {
 		t.Errorf("a job that does not hang has stalled: %q", stalled)
 	}
 	reports, _ := filepath.Glob(filepath.Join(logs, "latest", "attempt-0", "stall-*.txt"))
@@ -195,7 +195,7 @@ func (c *cluster) runHang(t *testing.T, h hangCase, launcher, action string) {
 func (j *job) stopHanging() {
 	j.t.Helper()
 	time.Sleep(5 * time.Second)
-	if lines := j.linesWith("rdzv: stalled: "); len(lines) != 1 {
+	if lines := j.linesWith("rdzv: stalled "); len(lines) != 1 {
 		j.t.Errorf("one stall was reported %d times: %q", len(lines), lines)
 	}
 	stop := j.start(j.cluster.on(1, *rdzvBin, "stop", j.jobName())...)

@@ -65,7 +65,7 @@ func TestHangInNCCL(t *testing.T) {
 			}
 		}
 		j.checkCommands(119)
-		stalled := strings.Join(j.linesWith("rdzv: stalled: "), "\n")
+		stalled := strings.Join(j.linesWith("rdzv: stalled "), "\n")
 		if !strings.Contains(stalled, "rank 2 on node2 is behind; "+behind) {
 			t.Errorf("the stall is %q", stalled)
 		}
@@ -81,7 +81,7 @@ func TestHangInNCCL(t *testing.T) {
 		flags := []string{"--log-dir", t.TempDir(), "--stall-timeout", "7s"}
 		j := c.startJob(t, "openmpi", 2, flags, program)
 		j.checkCommands(0)
-		if lines := j.linesWith("rdzv: stalled: "); len(lines) > 0 {
+		if lines := j.linesWith("rdzv: stalled "); len(lines) > 0 {
 			t.Errorf("a job that makes progress has stalled: %q", lines)
 		}
 	})

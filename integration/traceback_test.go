@@ -42,7 +42,7 @@ func TestTracebackOfRunningRank(t *testing.T) {
 	text = strings.Join(lines, "\n")
 	for _, want := range []string{
 		`rdzv: rank 1` + tracebackLine,
-		`rdzv: stalled: no rank has written anything for \d+s \(--stall-timeout\): rank 1 on \S+ ` +
+		`rdzv: stalled for \d+s \(--stall-timeout\): rank 1 on \S+ ` +
 			`printed a traceback and is still running: ValueError: bad batch`,
 	} {
 		if !regexp.MustCompile(want).MatchString(text) {

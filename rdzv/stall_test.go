@@ -17,7 +17,7 @@ func TestStall(t *testing.T) {
 	for attempt := range 3 {
 		j.worlds(sessions)
 		stall := Stall{
-			Silent: Seconds(3 * time.Second), Rank: 1, Host: "node1", Reason: "it is not at the same place as all others",
+			Silent: Seconds(3 * time.Second), Rank: 1, Host: "node1", Reason: "its stack differs from the other 3",
 			Collectives: strings.Repeat("x", 3*record.MaxText),
 		}
 		if err := sessions[0].Stall(j.ctx, stall, time.Second); err != nil {
@@ -50,12 +50,16 @@ func TestStallText(t *testing.T) {
 		want  string
 	}{
 		{Stall{Silent: Seconds(15 * time.Minute), Rank: 5, Host: "node2", Collectives: "NCCL: rank 5 is at 1"},
-			"no rank has written anything for 15m0s: rank 5 on node2 is behind; NCCL: rank 5 is at 1"},
+			"stalled for 15m0s: rank 5 on node2 is behind; NCCL: rank 5 is at 1"},
+		{Stall{Silent: Seconds(time.Minute), Rank: 5, Reason: "its stack differs from the other 3", Collectives: "none"},
+			"stalled for 1m0s: rank 5 is behind (its stack differs from the other 3)"},
+		{Stall{Silent: Seconds(time.Minute), Rank: Unknown, Collectives: "NCCL: ranks 1,2 are behind"},
+			"stalled for 1m0s: NCCL: ranks 1,2 are behind"},
 		{Stall{Silent: Seconds(1499 * time.Millisecond), Rank: Unknown, Reason: "nothing is known", Collectives: "none"},
-			"no rank has written anything for 1s: nothing is known; none"},
+			"stalled for 1s: nothing is known"},
 		{Stall{Silent: Seconds(time.Minute), Rank: 1, Host: "node2", Traceback: "ValueError: x", Collectives: "none"},
-			"no rank has written anything for 1m0s: rank 1 on node2 printed a traceback and is still running: ValueError: x; none"},
-		{Stall{Silent: Seconds(time.Hour), Rank: 0}, "no rank has written anything for 1h0m0s: rank 0 is behind"},
+			"stalled for 1m0s: rank 1 on node2 printed a traceback and is still running: ValueError: x"},
+		{Stall{Silent: Seconds(time.Hour), Rank: 0}, "stalled for 1h0m0s: rank 0 is behind"},
 	} {
 		v := Verdict{Kind: Stalled, Stall: &c.stall}
 		if got := v.Error(); got != c.want {

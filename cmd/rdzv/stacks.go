@@ -18,17 +18,20 @@ const stacksHelp = `Usage: rdzv stacks [flags] [JOB]
     rdzv stacks train                             only this job, see rdzv status
 
 Print the stack of each rank, for all your running jobs that have an agent on
-this node. Ranks with the same stack are one group; if most ranks are in one
-group, the first line names the others. The command takes about a second, and
-changes nothing in the workers.
+this node. Ranks with the same stack are one group. The first line names the
+ranks for which the others seem to wait, and where they are: those outside the
+largest group, if that has most ranks, or those that do not wait themselves. The
+command takes about a second, and changes nothing in the workers.
 
 With py-spy (pip install py-spy) in PATH or beside python on the nodes, the
 stack is the Python stack of the main thread, the innermost call first. Without
 py-spy, or if it may not read the memory of the workers, the command prints what
 the main thread is doing in the kernel, such as "reading from a file (read)".
 The lines below have the file or the other end of the connection ("with"), the
-state as ps shows it, the kernel function (wchan), the use of CPU time in the
-last second (100% is one core), and what the other threads are doing.
+use of CPU time in the last second (100% is one core), and what the other
+threads are doing. "Uninterruptible" means that a disk, a file server or a device
+has not answered, and that no signal ends the process before it does; then the
+kernel function is named.
 
 {flags}
 

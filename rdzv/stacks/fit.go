@@ -16,7 +16,7 @@ func (n *Node) Fit(limit int) {
 	}
 	for i := len(n.Workers) - 1; i >= 0 && over > 0; i-- {
 		if w := &n.Workers[i]; len(w.Python) > 0 {
-			leave(w, func() { w.Python, w.Problem = nil, LeftOut })
+			leave(w, func() { w.Python, w.At, w.Problem = nil, "", LeftOut })
 		}
 	}
 	for i := len(n.Workers) - 1; i >= 0 && over > 0; i-- {

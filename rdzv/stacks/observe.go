@@ -44,13 +44,13 @@ func (o *Observer) observe(ctx context.Context, w *Worker, calls int) {
 		w.PID = python
 	}
 	begin, before := time.Now(), o.usage(w.PID)
-	python, others, problem := o.python(ctx, w.PID, calls)
+	python, problem := o.python(ctx, w.PID, calls)
 	<-ctx.Done()
 	took, after := time.Since(begin), o.usage(w.PID)
 	w.CPU = percent(after.process-before.process, took)
 	o.readThreads(w, percent(after.main-before.main, took) >= busy)
-	if python != nil {
-		w.Python, w.Others = python, others
+	if python.calls != nil {
+		w.Python, w.At, w.Others = python.calls, python.at, python.others
 	} else if w.Problem == "" {
 		w.Problem = problem
 	}

@@ -158,7 +158,7 @@ func TestPySpy(t *testing.T) {
 		want Worker
 	}{
 		"a stack": {out: pySpyDump, want: Worker{
-			Python: python, Others: []Count{{1, "wait (threading.py:324)"}},
+			Python: python, At: "train.py:12", Others: []Count{{1, "wait (threading.py:324)"}},
 		}},
 		"not permitted": {err: errors.New("Permission Denied"), want: Worker{
 			Problem: "py-spy failed: Permission Denied",
@@ -193,7 +193,8 @@ func TestPySpy(t *testing.T) {
 func TestLongStack(t *testing.T) {
 	frames := strings.Repeat(`{"name": "f", "filename": "`+strings.Repeat("x", 999)+`"},`, 999)
 	out := `[{"os_thread_id": 71, "frames": [` + strings.TrimSuffix(frames, ",") + `]}]`
-	stack, _, err := parsePySpy([]byte(out), 71, maxFrames)
+	p, err := parsePySpy([]byte(out), 71, maxFrames)
+	stack := p.calls
 	if err != nil || len(stack) != maxFrames || len(stack[0]) != maxFrame ||
 		stack[maxFrames-1] != "936 more calls" {
 		t.Errorf("the stack has %d calls, the last is %q (%v)", len(stack), stack[len(stack)-1], err)

@@ -25,7 +25,11 @@ func (r Report) Odd() (*Worker, string) {
 	case known < r.Ranks:
 		return nil, fmt.Sprintf("only %d of %d ranks have told where they are", known, r.Ranks)
 	case len(rest) == 1:
-		return &rest[0], "it is not at the same place as all others"
+		others := fmt.Sprintf("the other %d", r.Ranks-1)
+		if r.Ranks == 2 {
+			others = "that of the other one"
+		}
+		return &rest[0], "its stack differs from " + others
 	case len(r.Groups) == 1 && known == 1:
 		return &r.Groups[0].Workers[0], "it is the only one"
 	case len(r.Groups) == 1:

@@ -16,9 +16,17 @@ func TestOdd(t *testing.T) {
 		why   string
 	}{
 		{"one", 3, []Worker{at(0, futex, "S"), at(1, "running", "R"), at(2, futex, "S")}, 1,
-			"it is not at the same place as all others"},
+			"its stack differs from the other 2"},
 		{"same", 2, []Worker{at(0, futex, "S"), at(1, futex, "S")}, -1, "all are at the same place"},
 		{"half", 2, []Worker{at(0, futex, "S"), at(1, "running", "R")}, -1, "they are at 2 different places"},
+		{"half sleeps", 2, []Worker{at(0, futex, "S"), at(1, "sleeping (clock_nanosleep)", "S")}, 1,
+			"its stack differs from that of the other one"},
+		{"waiting in different ways", 4, []Worker{at(0, futex, "S"), at(1, "waiting for events (poll)", "S"),
+			at(2, "sleeping (clock_nanosleep)", "S"), at(3, "running", "R")}, 2,
+			"its stack differs from the other 3"},
+		{"half waits", 4, []Worker{at(0, futex, "S"), at(1, "waiting for events (poll)", "S"),
+			at(2, "sleeping (clock_nanosleep)", "S"), at(3, "reading (read)", "S")}, -1,
+			"they are at 4 different places"},
 		{"stopped", 2, []Worker{at(0, futex, "S"), at(1, "stopped by a signal", "T")}, 1,
 			"it is stopped by a signal"},
 		{"all stopped", 2, []Worker{at(0, "stopped by a signal", "T"), at(1, "stopped by a signal", "T")}, -1,

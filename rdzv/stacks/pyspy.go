@@ -1,11 +1,14 @@
 package stacks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
+	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -58,41 +61,63 @@ func PySpy(file string, environ []string) func(context.Context, ...string) ([]by
 // python is the Python stack of the main thread, and what the other threads are doing. py-spy does
 // not stop the process (--nonblocking).
 func (o *Observer) python(ctx context.Context, pid, calls int) (
-	stack []string, others []Count, problem string,
+	p pythonStack, problem string,
 ) {
 	if o.PySpy == nil {
-		return nil, nil, NotInstalled
+		return p, NotInstalled
 	}
 	out, err := o.PySpy(ctx, "--nonblocking", "--json", "--pid", strconv.Itoa(pid))
 	if err == nil {
-		stack, others, err = parsePySpy(out, pid, calls)
+		p, err = parsePySpy(out, pid, calls)
 	}
 	if err != nil {
-		return nil, nil, fmt.Sprintf("py-spy failed: %v", err)
+		return pythonStack{}, fmt.Sprintf("py-spy failed: %v", err)
 	}
-	return stack, others, ""
+	return p, ""
 }
 
-func parsePySpy(out []byte, pid, calls int) (stack []string, others []Count, err error) {
+// pythonStack has the fields of a Worker that py-spy knows.
+type pythonStack struct {
+	calls  []string
+	at     string
+	others []Count
+}
+
+func parsePySpy(out []byte, pid, calls int) (p pythonStack, err error) {
 	var threads []pyThread
 	if err := json.Unmarshal(out, &threads); err != nil {
-		return nil, nil, fmt.Errorf("cannot read what it prints: %w", err)
+		return p, fmt.Errorf("cannot read what it prints: %w", err)
 	}
 	var texts []string
 	for _, t := range threads {
 		switch {
 		case len(t.Frames) == 0:
 		case t.ID == pid, t.ID == 0 && t.Name == "MainThread":
-			stack = t.stack(calls)
+			p.calls, p.at = t.stack(calls), t.at()
 		default:
 			texts = append(texts, t.Frames[0].String())
 		}
 	}
-	if stack == nil {
-		return nil, nil, errors.New("it shows no main thread")
+	if p.calls == nil {
+		return p, errors.New("it shows no main thread")
 	}
-	return stack, counts(texts), nil
+	p.others = counts(texts)
+	return p, nil
 }
+
+// at is the innermost line that is not in a library, or "".
+func (t pyThread) at() string {
+	for _, f := range t.Frames {
+		if !libraryFile.MatchString(f.File) {
+			f.Short = cmp.Or(f.Short, path.Base(f.File))
+			return f.place()
+		}
+	}
+	return ""
+}
+
+// libraryFile is the path of a file that belongs to Python or to an installed package.
+var libraryFile = regexp.MustCompile(`^<|/lib(64)?/python[0-9.]+/|/(site|dist)-packages/`)
 
 // stack is at most so many lines.
 func (t pyThread) stack(calls int) (stack []string) {
@@ -107,13 +132,16 @@ func (t pyThread) stack(calls int) (stack []string) {
 
 // String is "forward (model.py:12)".
 func (f pyFrame) String() string {
-	file := f.Short
-	if file == "" {
-		file = f.File
-	}
+	return limited(fmt.Sprintf("%s (%s)", f.Name, f.place()))
+}
+
+// place is "model.py:12".
+func (f pyFrame) place() string {
+	file := cmp.Or(f.Short, f.File)
 	if f.Line != 0 {
 		file += ":" + strconv.Itoa(f.Line)
 	}
-	text := fmt.Sprintf("%s (%s)", f.Name, file)
-	return text[:min(len(text), maxFrame)]
+	return limited(file)
 }
+
+func limited(text string) string { return text[:min(len(text), maxFrame)] }

@@ -98,19 +98,61 @@ func named(object string, nodes []Node) string {
 	return object
 }
 
-// Rest are the workers outside the largest group, if that has more than half of them: those that
-// differ from the others. Otherwise there are none. It is not known where those are whose stack was
-// left out.
+// Rest are the workers for which the others seem to wait. They are those outside the largest group,
+// if that has more than half of all, or else those that do not wait themselves, if they are fewer
+// than half, or one of two. There may be none. It is not known where those are whose stack was left
+// out.
 func (r Report) Rest() (rest []Worker) {
-	if len(r.Groups) == 0 || 2*len(r.Groups[0].Workers) <= r.Ranks {
+	if len(r.Groups) == 0 {
 		return nil
 	}
-	for _, g := range r.Groups[1:] {
-		rest = append(rest, g.Workers...)
+	if 2*len(r.Groups[0].Workers) > r.Ranks {
+		for _, g := range r.Groups[1:] {
+			rest = append(rest, g.Workers...)
+		}
+	} else if rest = r.busyElsewhere(); 2*len(rest) >= r.Ranks && !(len(rest) == 1 && r.Ranks == 2) {
+		return nil
 	}
 	rest = slices.DeleteFunc(rest, leftOut)
 	slices.SortFunc(rest, func(a, b Worker) int { return cmp.Compare(a.Rank, b.Rank) })
 	return rest
+}
+
+// busyElsewhere are the workers that do something else than wait for others; none if it is not
+// known of all what they do. With NCCL, ranks also wait in busy loops.
+func (r Report) busyElsewhere() (list []Worker) {
+	known := 0
+	for _, g := range r.Groups {
+		for _, w := range g.Workers {
+			known++
+			if waits, is := w.waits(); !is {
+				return nil
+			} else if !waits {
+				list = append(list, w)
+			}
+		}
+	}
+	if known < r.Ranks {
+		return nil
+	}
+	return list
+}
+
+// waits tells whether a worker waits for other ranks, as far as that can be told: in torch's
+// functions for that, or for another thread or process.
+func (w Worker) waits() (waits, known bool) {
+	if len(w.Python) > 0 {
+		return strings.Contains(w.Python[0], "(torch/distributed/"), true
+	}
+	for _, begin := range []string{
+		"running", "waiting for another thread", "waiting for events", "receiving from a TCP",
+		"waiting to try again to connect",
+	} {
+		if strings.HasPrefix(w.Main.Does, begin) {
+			return true, true
+		}
+	}
+	return false, w.Main.Does != "" && w.Main.Does != "waiting" && w.Problem != LeftOut
 }
 
 func leftOut(w Worker) bool { return w.Problem == LeftOut }

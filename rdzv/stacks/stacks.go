@@ -37,6 +37,9 @@ type Worker struct {
 	Main Thread `json:"main"`
 	// Python is the Python stack of the main thread, the innermost call first; nil if it is unknown.
 	Python []string `json:"python,omitempty"`
+	// At is the line of the program itself, not of a library, in which it is: "train.py:41"; "" if
+	// that is not known.
+	At string `json:"at,omitempty"`
 	// Others are the other threads: of Python if Python is known.
 	Others []Count `json:"others,omitempty"`
 	// Problem is why something is not known, "" if all is.

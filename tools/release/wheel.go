@@ -68,6 +68,8 @@ License-Expression: Apache-2.0
 License-File: LICENSE
 License-File: THIRD_PARTY_LICENSES
 Requires-Python: >=3.6
+Provides-Extra: stacks
+Requires-Dist: py-spy; extra == "stacks"
 Description-Content-Type: text/markdown
 
     mpirun -np 4 rdzv exec -- python3 main.py

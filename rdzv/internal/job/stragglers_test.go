@@ -23,7 +23,7 @@ func TestSuccessesBefore(t *testing.T) {
 	if s == nil || !slices.Equal(s.Ranks, []int{0, 3}) || time.Duration(s.Before) != time.Second {
 		t.Fatalf("successes %+v, want ranks 0 and 3, 1s before", s)
 	}
-	if text := s.String(); !strings.HasPrefix(text, "ranks 0,3 had exited 0 ") {
+	if text := s.String(); !strings.HasPrefix(text, "ranks 0,3 had finished normally ") {
 		t.Errorf("%q, want ranks 0,3", text)
 	}
 	e.verdict.ReportDelay = Seconds(time.Hour)

@@ -114,7 +114,7 @@ type Successes struct {
 	Before Seconds `json:"before_seconds"`
 }
 
-// String returns a phrase for people: "ranks 0,1 had exited 0 0.2s before".
+// String returns a phrase for people: "ranks 0,1 had finished normally 0.2s earlier".
 func (s Successes) String() string {
 	ranks := make([]string, len(s.Ranks))
 	for i, rank := range s.Ranks {
@@ -124,7 +124,7 @@ func (s Successes) String() string {
 	if s.More > 0 {
 		text += fmt.Sprintf(" and %d more", s.More)
 	}
-	return fmt.Sprintf("%s had exited 0 %.1fs before", text, s.Before.Seconds())
+	return fmt.Sprintf("%s had finished normally %.1fs earlier", text, s.Before.Seconds())
 }
 
 // EndedCode returns the exit code of a job that a signal ended. It is 128+signal if the

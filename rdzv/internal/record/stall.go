@@ -20,27 +20,28 @@ type Stall struct {
 	Collectives string `json:"nccl,omitempty"`
 }
 
-// String returns a line for people: "no rank has written anything for 15m0s: rank 5 on node2 is
-// elsewhere than all others; NCCL: ...".
+// String returns a line for people: "stalled for 15m0s: rank 5 on node2 is behind (its stack differs
+// from the other 7); NCCL: ...".
 func (s Stall) String() string {
-	texts := []string{}
-	if s.Rank != Unknown {
-		who := fmt.Sprintf("rank %d", s.Rank)
-		if s.Host != "" {
-			who += " on " + s.Host
-		}
-		if s.Traceback != "" {
-			texts = append(texts, who+" printed a traceback and is still running: "+s.Traceback)
-		} else {
-			texts = append(texts, who+" is behind")
-		}
+	who := fmt.Sprintf("rank %d", s.Rank)
+	if s.Host != "" {
+		who += " on " + s.Host
 	}
-	for _, text := range []string{s.Reason, s.Collectives} {
-		if text != "" {
-			texts = append(texts, text)
-		}
+	text := s.Reason
+	switch {
+	case s.Rank == Unknown:
+	case s.Traceback != "":
+		text = who + " printed a traceback and is still running: " + s.Traceback
+	case s.Reason != "":
+		text = fmt.Sprintf("%s is behind (%s)", who, s.Reason)
+	default:
+		text = who + " is behind"
 	}
-	silent := s.Silent.Rounded()
-	return fmt.Sprintf("no rank has written anything for %v: %s", silent,
-		strings.Join(texts, "; "))
+	if strings.HasPrefix(s.Collectives, ByNCCL) {
+		text = strings.TrimPrefix(text+"; "+s.Collectives, "; ")
+	}
+	return fmt.Sprintf("stalled for %v: %s", s.Silent.Rounded(), text)
 }
+
+// ByNCCL begins Stall.Collectives if NCCL has reported something.
+const ByNCCL = "NCCL: "

@@ -48,10 +48,11 @@ func shows(c *console.Console, lines []string) bool {
 // reportText is the report; above tells whether the worker's stderr is what was written last.
 func reportText(f agent.Failure, above bool) string {
 	var b strings.Builder
+	earlier := ""
 	if f.Successes != nil { // the failure may be the consequence
-		fmt.Fprintf(&b, "%v ", f.Successes)
+		earlier = fmt.Sprintf(" (%v)", f.Successes)
 	}
-	fmt.Fprintf(&b, "rank %d of %d failed first\n", f.Rank, f.WorldSize)
+	fmt.Fprintf(&b, "rank %d of %d failed first%s\n", f.Rank, f.WorldSize, earlier)
 	fmt.Fprintf(&b, "  program  %s\n", shell.Line(f.Program...))
 	fmt.Fprintf(&b, "  where    %s, local rank %d, pid %d\n", f.Host, f.LocalRank, f.PID)
 	fmt.Fprintf(&b, "  how      %s after %s\n", StatusLine(f.Code, f.Signal), roundTime(f.Took))

@@ -31,10 +31,10 @@ func StallText(e agent.Stalled) string {
 		e.Timeout, tables.Stacks([]stacks.Report{e.Stacks}, lineWidth))
 }
 
-// stallLine is "stalled: no rank has written anything for 15m0s (--stall-timeout): ...".
+// stallLine is "stalled for 15m0s (--stall-timeout): ...".
 func stallLine(s rdzv.Stall) string {
 	silent := s.Silent.Rounded().String()
-	return "stalled: " + strings.Replace(s.String(), silent, silent+" (--stall-timeout)", 1)
+	return strings.Replace(s.String(), silent, silent+" (--stall-timeout)", 1)
 }
 
 func indented(text string) string {

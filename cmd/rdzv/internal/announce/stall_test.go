@@ -25,8 +25,8 @@ func TestStallText(t *testing.T) {
 	}
 	text := StallText(e)
 	for _, want := range []string{
-		"stalled: no rank has written anything for 15m0s (--stall-timeout): rank 2 on node1 is behind; " +
-			"it is elsewhere\nattempt 1, --stall-timeout 15m0s\n\njob train: 7 of 8 ranks are at the same place",
+		"stalled for 15m0s (--stall-timeout): rank 2 on node1 is behind (it is elsewhere)\n" +
+			"attempt 1, --stall-timeout 15m0s\n\njob train: rank 2 (node1) is not where the others are: sleeping",
 		"\nrank 2 (node1): sleeping (clock_nanosleep)\n",
 	} {
 		if !strings.Contains(text, want) {

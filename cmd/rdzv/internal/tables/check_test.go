@@ -48,7 +48,7 @@ func manyNodes(t *testing.T, n int) (members []check.Node) {
 			},
 			NodeFacts: []check.Fact{
 				{Name: "address", Value: fmt.Sprintf("10.0.4.%d", i+1), Own: true},
-				{Name: "interface", Value: "ib0 (leads to the store)"},
+				{Name: "interface", Value: "ib0 (used to reach the other nodes)"},
 			},
 			Measured: check.Measured{
 				Links:  linksFrom(i, n),

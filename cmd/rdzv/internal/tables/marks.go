@@ -17,7 +17,7 @@ var (
 		mark(` (blocked|stopped|no answer|SIG[A-Z0-9]+|exit [1-9]\d*) `, console.Red),
 		mark(`(?m)^(ranks? [0-9].*)$`, console.Magenta),
 	}
-	StacksMarks = []console.Mark{mark(`(?m)^job .*, but not (.*)$`, console.Magenta)}
+	StacksMarks = []console.Mark{mark(`(?m)^job [^:]*: (ranks? .* not where .*)$`, console.Magenta)}
 )
 
 func mark(part, colour string) console.Mark { return console.Mark{Part: part, Colour: colour} }

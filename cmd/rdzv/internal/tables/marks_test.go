@@ -24,8 +24,8 @@ func TestMarks(t *testing.T) {
 			"0  stopped-node  7  running  1s\n1  n  8  \x1b[31mstopped" + off + "  1s\n2  n  9  exit 0  1s\n" +
 				"3  n  9  \x1b[31mexit 13" + off + "  1s\n" +
 				"\x1b[35mrank 1 (n) has not reached init_process_group" + off + "\n"},
-		{StacksMarks, "job a: 3 of 4 ranks are at the same place, but not rank 2 (n)\nranks 0-1,3: x\n",
-			"job a: 3 of 4 ranks are at the same place, but not \x1b[35mrank 2 (n)" + off +
+		{StacksMarks, "job a: rank 2 (n) is not where the others are: t.py:4\nranks 0-1,3: x\n",
+			"job a: \x1b[35mrank 2 (n) is not where the others are: t.py:4" + off +
 				"\nranks 0-1,3: x\n"},
 	} {
 		if got := coloured.Paint(c.table, c.marks); got != c.want {

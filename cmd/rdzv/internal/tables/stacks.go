@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -31,13 +32,14 @@ func Stacks(jobs []stacks.Report, width int) string {
 			writeFolded(&b, "", line)
 		}
 		writeFolded(&b, "", "job "+visible.Line(r.Job)+": "+stacksHeader(r))
-		writeGroups(&b, r.Groups)
+		writeGroups(&b, oddFirst(r))
 		for _, p := range r.Problems {
-			text := p.Text
-			if text == stacks.NotInstalled {
-				text += "; with it (pip install py-spy) there are Python stacks"
+			text := ShortList(p.Hosts) + ": " + p.Text
+			if p.Text == stacks.NotInstalled {
+				text = p.Text + " on " + ShortList(p.Hosts) +
+					": after pip install py-spy, this shows the lines of Python"
 			}
-			writeFolded(&b, "\n", visible.Line(ShortList(p.Hosts)+": "+text))
+			writeFolded(&b, "\n", visible.Line(text))
 		}
 		if line := recorderLine(r); line != "" {
 			b.WriteString("\n" + line + "\n") // a path remains whole
@@ -46,25 +48,68 @@ func Stacks(jobs []stacks.Report, width int) string {
 	return b.String()
 }
 
-// stacksHeader names the ranks to look at.
+// stacksHeader names the ranks to look at, and where they are.
 func stacksHeader(r stacks.Report) string {
 	rest, ranks := r.Rest(), plural.Of(r.Ranks, "rank")
-	switch n := len(r.Groups); {
+	switch n, others := len(r.Groups), r.Ranks-len(rest); {
 	case n == 0:
 		return "no workers are running"
-	case n == 1 && r.Ranks == 1:
-		return ranks
-	case n == 1 && len(r.Groups[0].Workers) == r.Ranks:
-		return "all " + ranks + " are at the same place"
-	case n == 1, len(rest) > 0:
-		text := fmt.Sprintf("%d of %s are at the same place", len(r.Groups[0].Workers), ranks)
-		if len(rest) > 0 {
-			text += ", but not " + ranksOf(rest)
+	case len(rest) > 0:
+		are := "are not where the others are"
+		if len(rest) == 1 {
+			are = "is not where the others are"
 		}
-		return text
+		if others == 1 {
+			are = strings.Replace(are, "the others are", "the other one is", 1)
+		}
+		return ranksOf(rest) + " " + are + placeOf(rest)
+	case n == 1 && r.Ranks == 1:
+		return ranks + placeOf(r.Groups[0].Workers)
+	case n == 1 && len(r.Groups[0].Workers) == r.Ranks:
+		return "all " + ranks + " are at the same place" + placeOf(r.Groups[0].Workers)
+	case n == 1:
+		return fmt.Sprintf("%d of %s are at the same place", len(r.Groups[0].Workers), ranks)
 	default:
 		return ranks + " at " + plural.Of(n, "different place")
 	}
+}
+
+// placeOf is ": train.py:41", or what workers do; "" if that is not the same for all.
+func placeOf(workers []stacks.Worker) string {
+	where := func(w stacks.Worker) string {
+		if len(w.Python) > 0 {
+			return cmp.Or(w.At, w.Python[0])
+		}
+		return w.Main.Does
+	}
+	for _, w := range workers {
+		if where(w) != where(workers[0]) {
+			return ""
+		}
+	}
+	if where(workers[0]) == "" {
+		return ""
+	}
+	return ": " + visible.Line(where(workers[0]))
+}
+
+// oddFirst are the groups with those of the ranks to look at first.
+func oddFirst(r stacks.Report) []stacks.Group {
+	rest := r.Rest()
+	isOdd := func(g stacks.Group) bool {
+		return slices.ContainsFunc(rest, func(w stacks.Worker) bool {
+			return w.Rank == g.Workers[0].Rank
+		})
+	}
+	var odd, others []stacks.Group
+	for _, g := range r.Groups {
+		if isOdd(g) {
+			odd = append(odd, g)
+		} else {
+			others = append(others, g)
+		}
+	}
+	return append(odd, others...)
 }
 
 func writeGroups(b *page, groups []stacks.Group) {
@@ -147,8 +192,12 @@ func writeGroup(b *page, g stacks.Group) {
 		detail("", func(w stacks.Worker) string { return w.Main.Does })
 	}
 	detail("with ", func(w stacks.Worker) string { return w.Main.Object })
-	detail("state ", func(w stacks.Worker) string { return w.Main.State })
-	detail("in ", func(w stacks.Worker) string { return w.Main.WChan })
+	detail("in the kernel function ", func(w stacks.Worker) string {
+		if w.Main.State != "D" { // otherwise it follows from what the thread does
+			return ""
+		}
+		return w.Main.WChan
+	})
 	details = append(details, "CPU "+usage(g.Workers))
 	writeFolded(b, "  ", strings.Join(details, "; "))
 	if others := threadCounts(first.Others); others != "" {

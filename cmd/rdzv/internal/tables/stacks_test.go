@@ -49,7 +49,7 @@ func hanging(n, perHost int, python bool) (nodes []stacks.Node) {
 			}
 		}
 		if python {
-			w.Problem, w.Python = "", stack
+			w.Problem, w.Python, w.At = "", stack, stack[0][strings.Index(stack[0], "(")+1:len(stack[0])-1]
 			w.Others = []stacks.Count{{N: 1, Does: "wait (threading.py:320)"}}
 		}
 		nodes[len(nodes)-1].Workers = append(nodes[len(nodes)-1].Workers, w)

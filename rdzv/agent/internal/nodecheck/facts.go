@@ -121,13 +121,13 @@ func Network(addr, reached string, networks []string, root fs.FS) []check.Fact {
 	name := interfaces.WithAddr(addr)
 	var reasons []string
 	if reached == "" {
-		reasons = append(reasons, "leads to the store")
+		reasons = append(reasons, "used to reach the other nodes")
 	}
 	if len(networks) > 0 && !net.ParseIP(addr).IsLoopback() {
 		reasons = append(reasons, "allowed by Config.Networks "+strings.Join(networks, ","))
 	}
 	if reached != "" {
-		reasons = append(reasons, interfaces.WithAddr(reached)+" leads to the store")
+		reasons = append(reasons, interfaces.WithAddr(reached)+" is used to reach the store")
 	}
 	reason := strings.Join(reasons, ", ")
 	facts := []check.Fact{{Name: "address", Value: addr, Own: true}}

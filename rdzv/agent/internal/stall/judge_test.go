@@ -18,10 +18,10 @@ func TestTracebackIsFirstSuspect(t *testing.T) {
 	}}
 	w := Watch{Silence: &Silence{}, Timeout: time.Minute}
 	for ago, want := range map[float64]rdzv.Stall{
-		0:   {Rank: 2, Host: "node2", Reason: "it is not at the same place as all others"},
+		0:   {Rank: 2, Host: "node2", Reason: "its stack differs from the other 2"},
 		90:  {Rank: 1, Host: "node1", Traceback: "ValueError: x"},
 		110: {Rank: 1, Host: "node1", Traceback: "ValueError: x"},
-		121: {Rank: 2, Host: "node2", Reason: "it is not at the same place as all others"},
+		121: {Rank: 2, Host: "node2", Reason: "its stack differs from the other 2"},
 	} {
 		all := Answer{Silent: time.Minute, Rank: 1, Host: "node1"}
 		if ago > 0 {
