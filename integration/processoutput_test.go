@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +26,12 @@ func (r *lineReader) Write(text []byte) (int, error) {
 	}
 }
 
+// timeOfLine begins what rdzv writes about a running job.
+var timeOfLine = regexp.MustCompile(`rdzv: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ `)
+
+// add adds a line, without its time.
 func (c *process) add(line string) {
+	line = timeOfLine.ReplaceAllLiteralString(line, "rdzv: ")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lines = append(c.lines, line)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/flagname"
@@ -25,6 +26,7 @@ const (
 
 // app is one run of the command, with what belongs to its process.
 type app struct {
+	now     func() time.Time // nil if lines have no time
 	environ []string
 	env     envmap.Env
 	stdin   *os.File

@@ -49,6 +49,7 @@ func (a *app) exec(args []string) int {
 		e.exit(code, exitorder.First{}, envmap.Placement{})
 		return code
 	}
+	a.console.Timed(a.now)
 	e.report.Job, e.announce = local.Job, local.FirstOfNode()
 	if local.FirstOfJob() {
 		a.advise(e.program, e.options)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,21 +22,25 @@ import (
 // SIGKILL. A task that is no agent does not get here: package role serves its agent, and exits.
 func init() { runtime.LockOSThread() }
 
-func main() {
+func main() { runProcess(time.Now) }
+
+// runProcess runs the command of this process, and ends it. Lines about a running job have the time
+// that now returns, or none if it is nil.
+func runProcess(now func() time.Time) {
 	code := make(chan int)
-	go func() { code <- newApp().run(os.Args[1:]) }()
+	go func() { code <- newApp(now).run(os.Args[1:]) }()
 	os.Exit(<-code)
 }
 
 // newApp is the run of the command in this process.
-func newApp() *app {
+func newApp(now func() time.Time) *app {
 	environ, stderr := os.Environ(), ownStderr()
 	env, dir := envmap.ParseEnv(environ), ""
 	if file, err := os.Executable(); err == nil {
 		dir = filepath.Dir(file)
 	}
 	return &app{
-		environ: environ, env: env, stdin: os.Stdin, stdout: os.Stdout, stderr: stderr,
+		now: now, environ: environ, env: env, stdin: os.Stdin, stdout: os.Stdout, stderr: stderr,
 		console:  console.New(stderr, env["TERM"], env["NO_COLOR"] != ""),
 		dir:      dir,
 		commands: allCommands(),

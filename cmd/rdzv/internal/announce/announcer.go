@@ -164,14 +164,13 @@ func noPeerYet(c *console.Console, e agent.NoPeerYet) {
 	c.Suggest(e.Hint)
 	switch {
 	case e.Loopback != "":
-		c.Info("hint: %s is each node's own: for agents on other nodes start every node with --store %s",
-			e.Loopback, e.Store)
+		c.Suggest(fmt.Sprintf("%s is each node's own: for agents on other nodes start every node with "+
+			"--store %s", e.Loopback, e.Store))
 	case e.Store != "":
-		c.Info("hint: if the other nodes cannot find this one, start every node with --store %s",
-			e.Store)
+		c.Suggest("if the other nodes cannot find this one, start every node with --store " + e.Store)
 	}
 	if e.JoinLine != "" {
-		c.Info("hint: put this before the command on a node that cannot join: %s", e.JoinLine)
+		c.Suggest("put this before the command on a node that cannot join: " + e.JoinLine)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/visible"
@@ -25,6 +26,8 @@ import (
 //   - success is silent;
 //   - on a terminal a line is divided between words where it ends, and the rest is indented; not if
 //     it has a command or what a worker has written, which remain as they are;
+//   - a line about a running job begins with its time if stderr is not a terminal (Timed): "rdzv:
+//     2026-11-28T14:03:07Z "; hints and the further lines of a text have none;
 //   - text from outside is made visible: it cannot control the terminal;
 //   - a text is written with one call, so that lines of several agents on one terminal are not
 //     interleaved;
@@ -36,6 +39,7 @@ type Console struct {
 	screen  Screen
 	quiet   bool
 	verbose bool
+	now     func() time.Time // nil before Timed
 
 	mu     sync.Mutex
 	status string // the last text of Status
@@ -64,7 +68,9 @@ func (c *Console) At(stderr *os.File) *Console {
 	if stderr == nil {
 		return c
 	}
-	return &Console{out: newPipeWriter(stderr), quiet: c.quiet, verbose: c.verbose, file: stderr}
+	return &Console{
+		out: newPipeWriter(stderr), quiet: c.quiet, verbose: c.verbose, now: c.now, file: stderr,
+	}
 }
 
 // To returns a console for tests: it writes to out, and rewrites lines as on a terminal or not.
@@ -75,6 +81,21 @@ func To(out io.Writer, rewrites bool) *Console {
 // Set chooses what is written: quiet omits Info and Status, verbose adds Verbose.
 func (c *Console) Set(quiet, verbose bool) { c.quiet, c.verbose = quiet, verbose }
 
+// Timed says that what follows is about a running job: unless it goes to a terminal, lines have the
+// time that now returns. nil is no time.
+func (c *Console) Timed(now func() time.Time) { c.now = now }
+
+// timeFormat is RFC 3339 in UTC, which log files can be sorted by.
+const timeFormat = "2006-01-02T15:04:05Z "
+
+// at is the time in front of a line, "" if it has none.
+func (c *Console) at() string {
+	if c.now == nil || c.screen.terminal {
+		return ""
+	}
+	return c.now().UTC().Format(timeFormat)
+}
+
 // Terminal tells whether the console writes to a terminal.
 func (c *Console) Terminal() bool { return c.screen.terminal }
 
@@ -83,12 +104,12 @@ func (c *Console) Rewrites() bool { return c.screen.rewrites }
 
 // Error writes what failed.
 func (c *Console) Error(format string, args ...any) {
-	c.write("rdzv: ", Red, "rdzv:", fmt.Sprintf(format, args...))
+	c.write("rdzv: ", Red, "rdzv:", c.at(), fmt.Sprintf(format, args...))
 }
 
 // Warn writes something that the user should know, even with -q.
 func (c *Console) Warn(format string, args ...any) {
-	c.write("rdzv: ", "", "", fmt.Sprintf(format, args...))
+	c.write("rdzv: ", "", "", c.at(), fmt.Sprintf(format, args...))
 }
 
 // Info writes something that -q omits.
@@ -108,7 +129,7 @@ func (c *Console) Verbose(format string, args ...any) {
 // Hint writes a suggestion, with flags in place of fields; an empty one is not written.
 func (c *Console) Hint(text string) {
 	if text != "" {
-		c.write("rdzv: hint: ", Magenta, "hint:", flagname.In(text))
+		c.write("rdzv: hint: ", Magenta, "hint:", "", flagname.In(text))
 	}
 }
 
@@ -153,9 +174,10 @@ func (c *Console) Status(format string, args ...any) {
 		io.WriteString(c.out, cmp.Or(c.newLine(), erase)+c.screen.fit("rdzv: "+text))
 		c.eraser = erase
 	case text != c.status:
-		io.WriteString(c.out, c.newLine()+"rdzv: "+text+"\n")
+		line := "rdzv: " + c.at() + text + "\n"
+		io.WriteString(c.out, c.newLine()+line)
 		if c.line != nil {
-			c.line.Wrote("rdzv: " + text + "\n")
+			c.line.Wrote(line)
 		}
 	}
 	c.status = text
@@ -169,8 +191,9 @@ func (c *Console) EndStatus() {
 	c.status, c.eraser = "", ""
 }
 
-// write writes each line of a text after a prefix, of which a label may have a colour.
-func (c *Console) write(prefix, colour, label, text string) {
+// write writes each line of a text after a prefix, of which a label may have a colour. The first line has
+// a time; "" is none.
+func (c *Console) write(prefix, colour, label, at, text string) {
 	shown := prefix
 	if label != "" {
 		shown = strings.Replace(prefix, label, c.screen.coloured(colour, label), 1)
@@ -180,7 +203,7 @@ func (c *Console) write(prefix, colour, label, text string) {
 	var b strings.Builder
 	b.WriteString(c.newLine())
 	for line := range strings.Lines(text) {
-		text := visible.Line(strings.TrimRight(line, "\n"))
+		text := at + visible.Line(strings.TrimRight(line, "\n"))
 		for i, part := range c.screen.fold(text, len(prefix)) {
 			if i > 0 {
 				part = "rdzv:   " + part
@@ -189,6 +212,7 @@ func (c *Console) write(prefix, colour, label, text string) {
 			}
 			b.WriteString(part + "\n")
 		}
+		at = ""
 	}
 	io.WriteString(c.out, b.String()) // there is nowhere to report a failure
 	if c.line != nil {

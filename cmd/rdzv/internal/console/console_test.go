@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 func terminal(width int) Screen {
@@ -39,6 +40,7 @@ func TestWrite(t *testing.T) {
 		c.Warn("end")
 		c.Status("%d of 3", 2)
 	}
+	clock := func() time.Time { return time.Unix(1795874587, 0) }
 	const always = "rdzv: two\nrdzv: lines\nrdzv: cannot b\nrdzv: hint: c\n"
 	for name, test := range map[string]struct {
 		console *Console
@@ -49,6 +51,12 @@ func TestWrite(t *testing.T) {
 		"quiet messages": {&Console{quiet: true}, messages, always},
 		"verbose messages": {&Console{verbose: true}, messages,
 			"rdzv: info 1\nrdzv: verbose\n" + always},
+		"times": {&Console{now: clock}, messages, "rdzv: 2026-11-28T14:03:07Z info 1\n" +
+			"rdzv: 2026-11-28T14:03:07Z two\nrdzv: lines\nrdzv: 2026-11-28T14:03:07Z cannot b\nrdzv: hint: c\n"},
+		"times of a status": {&Console{now: clock, quiet: false}, func(c *Console) { c.Status("1"); c.Status("1") },
+			"rdzv: 2026-11-28T14:03:07Z 1\n"},
+		"no times on a terminal": {&Console{now: clock, screen: Screen{terminal: true}}, messages,
+			"rdzv: info 1\n" + always},
 		"quiet status": {&Console{quiet: true}, statuses, "rdzv: other\nrdzv: end\n"},
 		"status in a file": {
 			&Console{}, statuses,
