@@ -87,7 +87,7 @@ var rules = []struct {
 			"rdzv/rdzv/presence", "rdzv/rdzv/restart",
 			"rdzv/rdzv/secret", "rdzv/rdzv/stacks", "rdzv/rdzv/status",
 			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/boottime",
-			"rdzv/internal/claim", "rdzv/internal/hint", "rdzv/internal/plural",
+			"rdzv/internal/claim", "rdzv/internal/hint", "rdzv/internal/jsontext", "rdzv/internal/plural",
 			"rdzv/internal/procfs", "rdzv/internal/shell",
 			"rdzv/internal/torchlib",
 			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
@@ -319,6 +319,11 @@ var rules = []struct {
 	{
 		packages:  "./internal/hint",
 		forbidden: map[string]string{"rdzv/...": "hint is below all other packages"},
+		allowed:   []string{},
+	},
+	{
+		packages:  "./internal/jsontext",
+		forbidden: map[string]string{"rdzv/...": "jsontext is below all other packages"},
 		allowed:   []string{},
 	},
 	{

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"rdzv/cmd/rdzv/internal/advice"
 	"rdzv/cmd/rdzv/internal/announce"
@@ -32,9 +33,10 @@ import (
 func (a *app) exec(args []string) int {
 	signals := make(chan os.Signal, 1)
 	words := announce.New(a.console)
+	words.Describe(thisBuild().version, a.now)
 	e := &execution{
 		app: a, options: options.New(), signals: signals, words: words,
-		report: reportfile.New(a.console, words, signals),
+		report: reportfile.New(a.console, words, signals, thisBuild().version, time.Now),
 		end:    termination.End{Env: a.env, Console: a.console, Words: words},
 	}
 	e.others, e.missing = awaitTasks(context.Background())
@@ -118,7 +120,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	}
 	config.Line = new(wrap.Line)
 	own.Follow(config.Line)
-	config.DescribeStall = announce.StallText
+	config.DescribeStall, config.RankTimes = announce.StallText, output.ReportFile != ""
 	config.Events, config.StoreFailed = e.event, e.storeFailed
 	local, err := agent.Plan(config)
 	return local, insideWorker("exec", err,

@@ -1,10 +1,10 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
+	"rdzv/internal/jsontext"
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/stacks"
@@ -19,7 +19,7 @@ const SchemaVersion = 1
 // docs/reference/events.md lists. Durations are in seconds, ranks and numbers that are not known
 // are -1, and a signal is its name. It holds no secret.
 func MarshalEvent(at time.Time, e Event) ([]byte, error) {
-	b, err := json.Marshal(struct {
+	b, err := jsontext.Marshal(struct {
 		Version int       `json:"v"`
 		Time    time.Time `json:"time"`
 		Type    string    `json:"type"`
@@ -99,9 +99,9 @@ type attemptWords struct {
 
 // describeStall is the default of Config.DescribeStall.
 func describeStall(e Stalled) string {
-	text, err := json.MarshalIndent(inWords(e), "", "  ")
+	text, err := jsontext.Indent(inWords(e))
 	if err != nil {
 		return err.Error()
 	}
-	return string(text) + "\n"
+	return string(text)
 }

@@ -21,12 +21,23 @@ import (
 type Result struct {
 	Job string
 	rdzv.Summary
-	World     rdzv.World // zero if the job ended before it was agreed
-	Failure   *Failure   // as reported; nil if this agent has reported none
-	Hosting   bool       // the store was in this process
-	Leads     bool       // this agent led the job: it hosted the store, or etcd's agents elected it
-	StoreLost bool       // the store was lost before this agent left
-	Ended     JobEnded   // as reported
+	World     rdzv.World  // zero if the job ended before it was agreed
+	Failure   *Failure    // as reported; nil if this agent has reported none
+	Hosting   bool        // the store was in this process
+	Leads     bool        // this agent led the job: it hosted the store, or etcd's agents elected it
+	StoreLost bool        // the store was lost before this agent left
+	Ended     JobEnded    // as reported
+	Ranks     []RankTimes // when the workers of this agent have started and ended in the last attempt
+}
+
+// RankTimes are times of one worker; nil is a time that is not known, or has not come.
+type RankTimes struct {
+	Rank  int        `json:"rank"`
+	Start *time.Time `json:"start"`
+	// when it has reached init_process_group, to a second; see Config.RankTimes
+	Init        *time.Time `json:"init"`
+	FirstOutput *time.Time `json:"first_output"` // of what the agent reads
+	End         *time.Time `json:"end"`
 }
 
 // JoinTimeoutError says that not all agents joined within Config.JoinTimeout.

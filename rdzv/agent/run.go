@@ -260,7 +260,7 @@ func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 	r = Result{
 		Job: m.local.Job, Summary: summary, World: m.world,
 		Hosting: m.conn.hosting(), Leads: m.session.Leads(),
-		StoreLost: errors.Is(err, rdzv.ErrStoreLost), Ended: a.jobEnded(),
+		StoreLost: errors.Is(err, rdzv.ErrStoreLost), Ended: a.jobEnded(), Ranks: w.times(),
 	}
 	if a.announcer().Failure(summary, r.StoreLost) {
 		r.Failure = a.failure(summary, w.endings)

@@ -17,7 +17,9 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/reach"
 	"rdzv/rdzv/agent/internal/stall"
+	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/agent/internal/wait"
+	"rdzv/rdzv/masterport"
 	"rdzv/wrap"
 )
 
@@ -77,11 +79,36 @@ func (w *workers) watchInit() (stop func()) {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { watch.Run(ctx) })
+	if w.local.Config.RankTimes {
+		wg.Go(func() { w.timeInit(ctx) })
+	}
 	if watch.HasRank0 && w.local.Placement.Launcher == envmap.None {
 		wg.Go(func() { w.repeatProgress(ctx) })
 	}
 	return func() { cancel(); wg.Wait() }
 }
+
+// timeInit notes when workers reach init_process_group, as long as that is usual, to a second.
+func (w *workers) timeInit(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, usualInit)
+	defer cancel()
+	for missing := w.tally.Number; missing > 0 && wait.For(ctx, time.After(time.Second)); {
+		missing = w.tally.Number
+		running := w.tally.Running()
+		for i, reached := range masterport.Reached(procfs.System, w.world.MasterPort, tally.PIDs(running)) {
+			if p := running[i]; p.Rank == 0 {
+				reached = masterport.Serves(procfs.System, w.world.MasterPort, p.PID)
+			}
+			if reached {
+				w.tally.Reached(running[i].Rank)
+				missing--
+			}
+		}
+	}
+}
+
+// usualInit is how long after their start workers are watched by timeInit.
+const usualInit = 5 * time.Minute
 
 // repeatProgress reports on the node of rank 0 what the leader has reported on another one.
 func (w *workers) repeatProgress(ctx context.Context) {
@@ -154,6 +181,9 @@ func (w *workers) watchStall() (stop func()) {
 	ctx, cancel := context.WithCancel(w.session.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { watch.Run(ctx) })
+	if w.local.Config.RankTimes {
+		wg.Go(func() { w.timeInit(ctx) })
+	}
 	return func() {
 		w.measures(nil)
 		cancel()

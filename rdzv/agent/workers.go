@@ -86,6 +86,28 @@ func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 	}.Rows(ctx)
 }
 
+// times are those of the workers.
+func (w *workers) times() (list []RankTimes) {
+	if w.world.Size == 0 {
+		return nil // it was not agreed
+	}
+	known := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return new(t.UTC().Truncate(time.Millisecond))
+	}
+	for i := range w.tally.Number {
+		rank := w.world.Seat.RankOf(i)
+		start, init, end := w.tally.Times(rank)
+		list = append(list, RankTimes{
+			Rank: rank, Start: known(start), Init: known(init), FirstOutput: known(w.output.last[i].First()),
+			End: known(end),
+		})
+	}
+	return list
+}
+
 // settlingTime is how long after the job's end the agents have settled, if nothing delays them.
 const settlingTime = time.Second
 

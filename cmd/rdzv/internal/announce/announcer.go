@@ -26,6 +26,12 @@ type Announcer struct {
 	launcher envmap.Launcher
 }
 
+// Describe says which version of rdzv reports, and has its clock, for reports; without it they have
+// neither.
+func (a *Announcer) Describe(version string, now func() time.Time) {
+	a.end.version, a.end.now = version, now
+}
+
 // New returns the announcer of an agent whose events have yet to come.
 func New(c *console.Console) *Announcer { return &Announcer{console: c, end: ending{console: c}} }
 
@@ -81,6 +87,7 @@ func (a *Announcer) Event(e agent.Event) {
 		c.Status("%s (%v)", flagname.In(e.Roster.String()), e.Waited.Rounded())
 	case agent.WorldAgreed:
 		c.EndStatus()
+		a.end.world = e.World
 		worldAgreed(c, e)
 	case agent.NodesDiffer:
 		c.Info("warning: %v", e.Comparison)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/internal/plural"
@@ -20,6 +21,10 @@ type ending struct {
 	unsure      string // what to write instead before that is certain; "" if it is
 	attempt     bool   // an attempt has failed, and what follows is not known yet
 	interrupted bool   // Ctrl-C ended the job
+
+	world   rdzv.World       // of the last attempt
+	version string           // of rdzv
+	now     func() time.Time // nil without Describe
 }
 
 // jobEnded writes in one line why the job ended, as soon as that is known, unless another agent of
@@ -118,12 +123,28 @@ func (n *ending) failureReported(f agent.Failure) {
 		n.writeHeld()
 	} else {
 		n.held = ""
-		c.Error("%s", reportText(f, shows(c, f.Stderr)))
+		c.Error("%s", reportText(f, n.when(), shows(c, f.Stderr)))
 	}
 	c.Hint(f.Hint)
 	if f.NoRestart != "" {
 		c.Info("not restarted: %s", noRestart(f))
 	}
+}
+
+// maxNodes is how many nodes the report names.
+const maxNodes = 4
+
+// when is a line of the report on when and where the job has failed, "" without a clock.
+func (n *ending) when() string {
+	if n.now == nil {
+		return ""
+	}
+	shown := len(n.world.Layout)
+	if shown > maxNodes {
+		shown = maxNodes - 2
+	}
+	job := plural.Of(n.world.Nodes, "node") + nodeList(n.world.Layout, shown)
+	return fmt.Sprintf("%s, %s, rdzv %s", n.now().UTC().Format(time.RFC3339), job, n.version)
 }
 
 // writeHeld writes the line of jobEnded if the report comes much later, or not at all.

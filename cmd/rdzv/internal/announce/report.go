@@ -45,8 +45,8 @@ func shows(c *console.Console, lines []string) bool {
 	return c.Shows(lines, maxBetween)
 }
 
-// reportText is the report; above tells whether the worker's stderr is what was written last.
-func reportText(f agent.Failure, above bool) string {
+// reportText is the report; when is its line on that, and above tells whether the worker's stderr is what was written last.
+func reportText(f agent.Failure, when string, above bool) string {
 	var b strings.Builder
 	earlier := ""
 	if f.Successes != nil { // the failure may be the consequence
@@ -54,6 +54,9 @@ func reportText(f agent.Failure, above bool) string {
 	}
 	fmt.Fprintf(&b, "rank %d of %d failed first%s\n", f.Rank, f.WorldSize, earlier)
 	fmt.Fprintf(&b, "  program  %s\n", shell.Line(f.Program...))
+	if when != "" {
+		fmt.Fprintf(&b, "  when     %s\n", when)
+	}
 	fmt.Fprintf(&b, "  where    %s, local rank %d, pid %d\n", f.Host, f.LocalRank, f.PID)
 	fmt.Fprintf(&b, "  how      %s after %s\n", StatusLine(f.Code, f.Signal), roundTime(f.Took))
 	if f.OOM {

@@ -7,6 +7,7 @@
 package flagname
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"regexp"
@@ -113,8 +114,11 @@ func InEvent(line []byte) []byte {
 		return each.ReplaceAllFunc(member, func(b []byte) []byte {
 			var text string
 			_ = json.Unmarshal(b, &text) // the encoder has made it
-			b, _ = json.Marshal(In(text))
-			return b
+			var flags bytes.Buffer
+			e := json.NewEncoder(&flags)
+			e.SetEscapeHTML(false) // as the encoder of the event
+			_ = e.Encode(In(text))
+			return bytes.TrimSpace(flags.Bytes())
 		})
 	})
 }

@@ -21,21 +21,39 @@ type Report struct {
 	words   *announce.Announcer
 	rank0   bool // this agent runs it
 
-	Kind      string   `json:"kind"` // endedWell, the kind of a verdict, or ByError
-	Job       string   `json:"job,omitempty"`
-	Program   []string `json:"program,omitempty"`
-	WorldSize int      `json:"world_size,omitempty"` // 0 if the world was not agreed
-	Attempt   int      `json:"attempt,omitempty"`    // the last one that was agreed; 0 is the first
-	ExitCode  int      `json:"exit_code"`            // as a shell shows it: 128+n for signal n
-	Message   string   `json:"message,omitempty"`
+	now func() time.Time
+
+	Format    int              `json:"format"`  // see format
+	Time      time.Time        `json:"time"`    // when it was written
+	Version   string           `json:"version"` // of rdzv
+	Kind      string           `json:"kind"`    // endedWell, the kind of a verdict, or ByError
+	Job       string           `json:"job,omitempty"`
+	Program   []string         `json:"program,omitempty"`
+	WorldSize int              `json:"world_size,omitempty"` // 0 if the world was not agreed
+	Attempt   int              `json:"attempt,omitempty"`    // the last one that was agreed; 0 is the first
+	Nodes     []rdzv.NodeRanks `json:"nodes,omitempty"`      // with their ranks, of that attempt
+	ExitCode  int              `json:"exit_code"`            // as a shell shows it: 128+n for signal n
+	Message   string           `json:"message,omitempty"`
 	*failure
 	Stall *stall `json:"stall,omitempty"`
+	// Ranks are the times of all ranks in the last attempt, null where this agent does not know them:
+	// it knows those of its own workers.
+	Ranks []agent.RankTimes `json:"ranks,omitempty"`
 }
 
-// New is a report that is not written yet. After one of the signals it does not wait long for a
-// file system; the console tells why it could not be written.
-func New(c *console.Console, words *announce.Announcer, signals <-chan os.Signal) *Report {
-	return &Report{console: c, words: words, signals: signals}
+// format is the version of the report's format. A new one renames or removes a field, or changes a
+// meaning; new fields do not need one.
+const format = 1
+
+// New is a report of this version of rdzv that is not written yet. After one of the signals it does
+// not wait long for a file system; the console tells why it could not be written.
+func New(
+	c *console.Console, words *announce.Announcer, signals <-chan os.Signal, version string,
+	now func() time.Time,
+) *Report {
+	return &Report{
+		console: c, words: words, signals: signals, Format: format, Version: version, now: now,
+	}
 }
 
 // To says where the report is written, and on which program.
@@ -43,7 +61,11 @@ func (r *Report) To(path string, program []string) { r.file, r.Program = path, p
 
 // Agreed keeps what is known of the job when its world is agreed.
 func (r *Report) Agreed(w rdzv.World) {
-	r.WorldSize, r.Attempt = w.Size, w.Attempt
+	r.WorldSize, r.Attempt, r.Nodes = w.Size, w.Attempt, w.Layout
+	r.Ranks = make([]agent.RankTimes, w.Size)
+	for rank := range r.Ranks {
+		r.Ranks[rank].Rank = rank
+	}
 	r.rank0 = w.Seat.Has(0)
 }
 
@@ -104,6 +126,11 @@ const (
 // a user knows, or every agent if the store is lost.
 func (r *Report) Ended(end agent.Result) {
 	code, line := agent.ExitCode(end, nil), r.words.EndLine(end.Ended)
+	for _, times := range end.Ranks {
+		if times.Rank < len(r.Ranks) {
+			r.Ranks[times.Rank] = times
+		}
+	}
 	if end.Verdict != nil {
 		r.setStall(end.Verdict)
 	}
@@ -175,6 +202,7 @@ func (r *Report) writeBy(
 	if r.file == "" {
 		return
 	}
+	r.Time = r.now().UTC().Truncate(time.Millisecond)
 	for len(r.signals) > 0 {
 		<-r.signals // it has already been acted on
 	}

@@ -1,13 +1,13 @@
 package tables
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
 
 	"rdzv/cmd/rdzv/internal/visible"
+	"rdzv/internal/jsontext"
 )
 
 // Row is one line of a table: what, its value, and where the value comes from.
@@ -41,6 +41,6 @@ func Rows(rows []Row) string {
 
 // JSON is a value that consists of texts and numbers, for people and programs.
 func JSON(v any) []byte {
-	b, _ := json.MarshalIndent(v, "", "  ") // cannot fail
-	return append(b, '\n')
+	b, _ := jsontext.Indent(v) // cannot fail
+	return b
 }

@@ -24,10 +24,11 @@ type Tally struct {
 	started []Process
 	began   []time.Time // when each of started has started
 	ended   []rdzv.Worker
-	at      []time.Time    // when each of ended has ended
-	timer   *time.Timer    // nil until some but not all have ended
-	closed  bool           // nothing more is reported than what wg waits for
-	wg      sync.WaitGroup // of what is still to be reported
+	at      []time.Time       // when each of ended has ended
+	reached map[int]time.Time // when ranks were first seen to have reached init_process_group
+	timer   *time.Timer       // nil until some but not all have ended
+	closed  bool              // nothing more is reported than what wg waits for
+	wg      sync.WaitGroup    // of what is still to be reported
 }
 
 // Start records the start of a worker.
@@ -135,6 +136,36 @@ func (t *Tally) Close() {
 	}
 	t.mu.Unlock()
 	t.wg.Wait()
+}
+
+// Reached records that a rank has reached init_process_group.
+func (t *Tally) Reached(rank int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reached == nil {
+		t.reached = map[int]time.Time{}
+	}
+	if t.reached[rank].IsZero() {
+		t.reached[rank] = time.Now()
+	}
+}
+
+// Times are when a rank has started, reached init_process_group and ended; zero if it has not, or
+// that is not known.
+func (t *Tally) Times(rank int) (start, init, end time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, p := range t.started {
+		if p.Rank == rank {
+			start = t.began[i]
+		}
+	}
+	for i, w := range t.ended {
+		if w.Rank == rank && !start.IsZero() {
+			end = t.at[i]
+		}
+	}
+	return start, t.reached[rank], end
 }
 
 // Show enters what is known into the rows of the agent's workers.
