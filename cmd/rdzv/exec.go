@@ -33,6 +33,7 @@ import (
 func (a *app) exec(args []string) int {
 	signals := make(chan os.Signal, 1)
 	words := announce.New(a.console)
+	words.SetCommand(append([]string{"rdzv", "exec"}, args...))
 	words.Describe(thisBuild().version, a.now)
 	e := &execution{
 		app: a, options: options.New(), signals: signals, words: words,

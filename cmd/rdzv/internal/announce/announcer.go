@@ -6,6 +6,7 @@ package announce
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"rdzv/cmd/rdzv/internal/tables"
 	"rdzv/envmap"
 	"rdzv/internal/plural"
+	"rdzv/internal/shell"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
@@ -24,6 +26,7 @@ type Announcer struct {
 	words    words
 	end      ending
 	launcher envmap.Launcher
+	command  []string // as the user has written it
 }
 
 // Describe says which version of rdzv reports, and has its clock, for reports; without it they have
@@ -37,6 +40,9 @@ func New(c *console.Console) *Announcer { return &Announcer{console: c, end: end
 
 // SetJoinTimeout sets the value of --join-timeout, for messages.
 func (a *Announcer) SetJoinTimeout(d time.Duration) { a.words.joinTimeout = d }
+
+// SetCommand sets the command line of this process, which starts other nodes too.
+func (a *Announcer) SetCommand(words []string) { a.command = words }
 
 // Event writes what an event means for the user, if anything.
 func (a *Announcer) Event(e agent.Event) {
@@ -55,14 +61,15 @@ func (a *Announcer) Event(e agent.Event) {
 			"anyone who can reach the nodes can join this job")
 	case agent.TokenCreated:
 		if c.Terminal() {
-			c.Info("created the token %s: nodes that do not share this file need a copy of it", e.File)
+			c.Info("created the token %s; nodes that do not share this file cannot join without a line that "+
+				"follows", e.File)
 		}
 	case agent.Placed:
 		a.placed(e)
 	case agent.Searching:
 		searching(c, e)
 	case agent.NoPeerYet:
-		noPeerYet(c, e)
+		noPeerYet(c, e, a.command)
 	case agent.DifferentToken:
 		c.Info("%v", e.DifferentToken)
 		c.Suggest(e.Hint)
@@ -160,7 +167,8 @@ func searching(c *console.Console, e agent.Searching) {
 }
 
 // noPeerYet tells how the other nodes can find this one.
-func noPeerYet(c *console.Console, e agent.NoPeerYet) {
+// command is that of this node.
+func noPeerYet(c *console.Console, e agent.NoPeerYet, command []string) {
 	noBeacon := ""
 	if e.NoBeacon {
 		noBeacon = ", and no multicast beacon was received"
@@ -177,8 +185,33 @@ func noPeerYet(c *console.Console, e agent.NoPeerYet) {
 		c.Suggest("if the other nodes cannot find this one, start every node with --store " + e.Store)
 	}
 	if e.JoinLine != "" {
-		c.Suggest("put this before the command on a node that cannot join: " + e.JoinLine)
+		line, ranked := joining(command)
+		text := "on each node that cannot join, in the same directory, start this; it contains the key of the job"
+		if ranked {
+			text += "; replace N"
+		}
+		c.Suggest(text + ":")
+		c.Command(e.JoinLine + " " + line)
 	}
+}
+
+// joining is the command for another node, and whether it needs a --node-rank of its own there.
+func joining(command []string) (line string, ranked bool) {
+	words := slices.Clone(command)
+	end := slices.Index(words, "--")
+	if end < 0 {
+		end = len(words)
+	}
+	for i, word := range words[:end] {
+		switch name, _, joined := strings.Cut(strings.ReplaceAll(word, "_", "-"), "="); {
+		case name != "--node-rank":
+		case joined:
+			words[i], ranked = "--node-rank=N", true
+		case i+1 < end:
+			words[i+1], ranked = "N", true
+		}
+	}
+	return shell.Line(words...), ranked
 }
 
 func storeFound(c *console.Console, e agent.StoreFound) {

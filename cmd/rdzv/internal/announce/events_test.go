@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -56,6 +57,20 @@ rdzv: "nod1" does not resolve (5s)
 	}
 }
 
+// The command for another node has no --node-rank of this one.
+func TestJoining(t *testing.T) {
+	for command, want := range map[string]string{
+		"rdzv exec --node-rank 0 -- x --node-rank 3":  "rdzv exec --node-rank N -- x --node-rank 3",
+		"rdzv exec --node_rank=0 --nodes 2 -- x":      "rdzv exec --node-rank=N --nodes 2 -- x",
+		"rdzv exec --nodes 2 --store node1 -- x -r 1": "",
+	} {
+		line, ranked := joining(strings.Fields(command))
+		if line != cmp.Or(want, command) || ranked != (want != "") {
+			t.Errorf("%q: %q, %t, want %q", command, line, ranked, want)
+		}
+	}
+}
+
 // The lines of events that occur while an agent searches for the others.
 func TestSearchEvents(t *testing.T) {
 	addr := netip.MustParseAddr("10.0.0.6")
@@ -69,13 +84,13 @@ func TestSearchEvents(t *testing.T) {
 			"rdzv: no other agent has connected after 3s\n" +
 				"rdzv: hint: if the other nodes cannot find this one, start every node with " +
 				"--store 10.0.0.6\n" +
-				"rdzv: hint: put this before the command on a node that cannot join: " +
-				"RDZV_JOIN=10.0.0.6:1/KEY\n",
+				"rdzv: hint: on each node that cannot join, in the same directory, start this; it contains the " +
+				"key of the job:\nRDZV_JOIN=10.0.0.6:1/KEY rdzv exec --nodes 2 -- 'my train.py'\n",
 		},
 		{
 			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Explained: true, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
-			"rdzv: hint: put this before the command on a node that cannot join: " +
-				"RDZV_JOIN=10.0.0.6:1/KEY\n",
+			"rdzv: hint: on each node that cannot join, in the same directory, start this; it contains the " +
+				"key of the job:\nRDZV_JOIN=10.0.0.6:1/KEY rdzv exec --nodes 2 -- 'my train.py'\n",
 		},
 		{
 			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Hint: "Config.Store node1"},
@@ -119,6 +134,7 @@ func TestSearchEvents(t *testing.T) {
 	} {
 		var out strings.Builder
 		c := New(console.To(&out, false))
+		c.SetCommand([]string{"rdzv", "exec", "--nodes", "2", "--", "my train.py"})
 		if c.Event(test.event); out.String() != test.want {
 			t.Errorf("%+v: wrote %q\nwant %q", test.event, &out, test.want)
 		}

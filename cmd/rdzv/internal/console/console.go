@@ -19,7 +19,7 @@ import (
 
 // Console writes lines for people. The rules:
 //
-//   - every line begins with "rdzv: ", a suggestion with "rdzv: hint: ", and where a line begins,
+//   - every line but a command to be copied begins with "rdzv: ", a suggestion with "rdzv: hint: ", and where a line begins,
 //     also after output of a worker that is no complete line (newline.go);
 //   - lower case, no period; values are quoted; a duration names its flag;
 //   - an error is one line that names the value, and a hint if there is something to try;
@@ -130,6 +130,14 @@ func (c *Console) Verbose(format string, args ...any) {
 func (c *Console) Hint(text string) {
 	if text != "" {
 		c.write("rdzv: hint: ", Magenta, "hint:", "", flagname.In(text))
+	}
+}
+
+// Command writes a command that the user can copy as a whole line, without anything before it; -q
+// omits it.
+func (c *Console) Command(line string) {
+	if !c.quiet {
+		c.write("", "", "", "", line)
 	}
 }
 
