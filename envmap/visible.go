@@ -24,6 +24,15 @@ type Devices struct {
 // Count is the number of devices.
 func (d Devices) Count() int { return len(d.Entries) }
 
+// EntryOf is the entry of the device that a local rank uses; "" if it is not known.
+func (d Devices) EntryOf(localRank int) string {
+	count := d.usable()
+	if !d.Known || count == 0 || localRank < 0 {
+		return ""
+	}
+	return d.Entries[localRank%count]
+}
+
 // card returns the i-th device; the zero value if nothing is known of it.
 func (d Devices) card(i int) card {
 	if i >= len(d.cards) {

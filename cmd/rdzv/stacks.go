@@ -29,9 +29,9 @@ py-spy, or if it may not read the memory of the workers, the command prints what
 the main thread is doing in the kernel, such as "reading from a file (read)".
 The lines below have the file or the other end of the connection ("with"), the
 use of CPU time in the last second (100% is one core), and what the other
-threads are doing. "Uninterruptible" means that a disk, a file server or a device
-has not answered, and that no signal ends the process before it does; then the
-kernel function is named.
+threads are doing. "Uninterruptible" means that a disk, a file server or a
+device has not answered, and that no signal ends the process before it does;
+then the kernel function is named.
 
 {flags}
 

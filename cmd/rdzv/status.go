@@ -40,6 +40,8 @@ no other name begins so, or what the launcher calls the job.
               unless that is a terminal; with --tag or --log-dir also to stdout
     LAST LINE what it last wrote of that, if the line has room for it
     CPU       of it and its descendants in the last second; 100% is one core
+    GPU       use of its GPU, and of the memory of that in GiB (GPU MEM), also
+              by others, if nvidia-smi or rocm-smi answers within a second
     COLL      number of collective operations that it has launched, if NCCL
               reports it (2.28.7 and later); below the table, the ranks that are
               behind

@@ -12,6 +12,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/collectives"
 	"rdzv/rdzv/agent/internal/ending"
+	"rdzv/rdzv/agent/internal/gpuuse"
 	"rdzv/rdzv/agent/internal/launcher"
 	"rdzv/rdzv/agent/internal/overlap"
 	"rdzv/rdzv/agent/internal/recorders"
@@ -82,8 +83,30 @@ func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 		Proc: proc, World: w.world, Tally: &w.tally,
 		Output:    func(i int) time.Time { return w.output.last[i].Time() },
 		Line:      w.output.lastLine,
+		GPUs:      w.gpus,
 		AllOutput: w.local.Config.piped(), Traceback: w.output.traceback,
 	}.Rows(ctx)
+}
+
+// gpus are how much the GPUs of the workers are used; nil for those of which it is not known. If each
+// task may use other GPUs than this process, they can have the same numbers.
+func (w *workers) gpus(ctx context.Context) []*status.GPU {
+	used := make([]*status.GPU, w.tally.Number)
+	tasks := map[string]*Local{} // of each entry
+	for i := range used {
+		task := w.local.all().of(i)
+		entry := task.Devices.EntryOf(w.world.Seat.LocalRankOf(i))
+		if other, taken := tasks[entry]; taken && other != task {
+			return used
+		}
+		tasks[entry] = task
+	}
+	all := gpuuse.Read(ctx, w.local.Devices.Vendor, w.local.Config.Environ)
+	for i := range used {
+		task := w.local.all().of(i)
+		used[i] = gpuuse.Of(all, task.Devices.EntryOf(w.world.Seat.LocalRankOf(i)))
+	}
+	return used
 }
 
 // times are those of the workers.

@@ -114,8 +114,17 @@ type Rank struct {
 	// CPU is how many cores it and its descendants have used in the last second; nil if it does not
 	// run.
 	CPU *float64 `json:"cpu,omitempty"`
+	// GPU is how much its GPU is used, also by others; nil if that is not known.
+	GPU *GPU `json:"gpu,omitempty"`
 	// Collectives is how many collective operations of NCCL it has launched; nil if that is not known.
 	Collectives *int64 `json:"collectives,omitempty"`
+}
+
+// GPU is how much a GPU is used.
+type GPU struct {
+	Use        float64 `json:"use"` // 1 is all the time
+	MemoryUsed int64   `json:"memory_used_bytes"`
+	Memory     int64   `json:"memory_bytes"`
 }
 
 // Traceback is one of Python that a worker has printed, and has not ended after. The program may

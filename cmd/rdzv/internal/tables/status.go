@@ -228,6 +228,10 @@ func writeRanks(b *page, ranks []status.Rank, agents bool) {
 			table[i+1] = append(table[i+1], of(row))
 		}
 	}
+	if slices.ContainsFunc(ranks, func(r status.Rank) bool { return r.GPU != nil }) {
+		column("GPU", gpuUse)
+		column("GPU MEM", gpuMemory)
+	}
 	if coll {
 		column("COLL", launchedBy)
 	}
@@ -277,6 +281,34 @@ func withLastLines(lines []string, grouped [][]status.Rank, width int) []string 
 	}
 	return lines
 }
+
+// gpuUse is how much the GPUs of these ranks are used: "93%".
+func gpuUse(row []status.Rank) string {
+	return span(row, percent, func(r status.Rank) *float64 {
+		if r.GPU == nil {
+			return nil
+		}
+		return &r.GPU.Use
+	})
+}
+
+// gpuMemory is how much of their memory is used: "70/80G", "-" if that is not known. The GPUs of a
+// node have the same size.
+func gpuMemory(row []status.Rank) string {
+	used := span(row, gibibytes, func(r status.Rank) *float64 {
+		if r.GPU == nil {
+			return nil
+		}
+		return new(float64(r.GPU.MemoryUsed))
+	})
+	i := slices.IndexFunc(row, func(r status.Rank) bool { return r.GPU != nil })
+	if i < 0 {
+		return used
+	}
+	return used + "/" + gibibytes(float64(row[i].GPU.Memory)) + "G"
+}
+
+func gibibytes(bytes float64) string { return fmt.Sprintf("%.0f", bytes/(1<<30)) }
 
 // pidOf is the process of a rank, "-" if there is none, or if these are several ranks.
 func pidOf(row []status.Rank) string {

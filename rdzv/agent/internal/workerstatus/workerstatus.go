@@ -25,6 +25,8 @@ type Workers struct {
 	Output    func(i int) time.Time // when the i-th has last written something; zero if it has not
 	Line      func(i int) string    // the last one of the i-th, "" if there is none
 	AllOutput bool                  // all that they write is noticed
+	// GPUs reads how much the GPU of each worker is used, until its context ends.
+	GPUs func(context.Context) []*status.GPU
 	// Traceback is the last one that the i-th has printed, nil if there is none.
 	Traceback func(i int) *status.Traceback
 }
@@ -40,9 +42,17 @@ func (w Workers) Rows(ctx context.Context) []status.Rank {
 		}
 	}
 	w.Tally.Show(ranks)
+	gpus := make(chan []*status.GPU, 1)
+	limited, cancel := context.WithTimeout(ctx, inspect.Interval)
+	defer cancel()
+	go func() { gpus <- w.GPUs(limited) }()
 	w.observe(ctx, ranks)
 	w.Tally.Show(ranks) // which have ended meanwhile
+	used := <-gpus
 	for i := range ranks {
+		if ranks[i].ExitCode == nil {
+			ranks[i].GPU = used[i]
+		}
 		if last := w.Output(i); !last.IsZero() {
 			ranks[i].Output = new(time.Since(last).Seconds())
 			ranks[i].LastLine = w.Line(i)
