@@ -94,10 +94,10 @@ func (w *workers) timeInit(ctx context.Context) {
 	defer cancel()
 	for missing := w.tally.Number; missing > 0 && wait.For(ctx, time.After(time.Second)); {
 		missing = w.tally.Number
-		running := w.tally.Running()
-		for i, reached := range masterport.Reached(procfs.System, w.world.MasterPort, tally.PIDs(running)) {
+		running, port := w.tally.Running(), w.world.MasterPort
+		for i, reached := range masterport.Reached(procfs.System, port, tally.PIDs(running)) {
 			if p := running[i]; p.Rank == 0 {
-				reached = masterport.Serves(procfs.System, w.world.MasterPort, p.PID)
+				reached = masterport.Serves(procfs.System, port, p.PID)
 			}
 			if reached {
 				w.tally.Reached(running[i].Rank)

@@ -88,8 +88,8 @@ func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 	}.Rows(ctx)
 }
 
-// gpus are how much the GPUs of the workers are used; nil for those of which it is not known. If each
-// task may use other GPUs than this process, they can have the same numbers.
+// gpus are how much the GPUs of the workers are used; nil for those of which it is not known. If
+// each task may use other GPUs than this process, they can have the same numbers.
 func (w *workers) gpus(ctx context.Context) []*status.GPU {
 	used := make([]*status.GPU, w.tally.Number)
 	tasks := map[string]*Local{} // of each entry

@@ -30,7 +30,7 @@ type Node struct {
 type Worker struct {
 	Rank int    `json:"rank"`
 	Host string `json:"host,omitempty"` // that of its Node
-	PID  int    `json:"pid"`            // of the process that runs Python: the worker or a descendant of it
+	PID  int    `json:"pid"`            // of the process that runs Python: its or a descendant's
 	// CPU is the use of CPU time while it was observed, in percent of one CPU.
 	CPU int `json:"cpu"`
 	// Main is the main thread as the kernel shows it.

@@ -28,7 +28,8 @@ func (r *Report) Add(j Job) {
 	if n := len(r.Jobs); n > 0 && j.Joined == 0 {
 		last := &r.Jobs[n-1]
 		sameUser := last.UID == nil || *last.UID == *j.UID
-		if last.Job == j.Job && last.Name == j.Name && sameUser && last.Joined == 0 && last.State == j.State {
+		sameJob := last.Job == j.Job && last.Name == j.Name && sameUser
+		if sameJob && last.Joined == 0 && last.State == j.State {
 			last.Waiting = append(last.Waiting, j.Waiting...)
 			last.Present += j.Present
 			return
@@ -48,7 +49,7 @@ type Job struct {
 	Tasks     int     `json:"tasks"`                // of the job; see rdzv.Roster
 	Launched  bool    `json:"launched,omitempty"`   // there is one
 	Joined    int     `json:"joined"`               // how many tasks have
-	Present   int     `json:"present,omitempty"`    // how many of them wait for the others, joined or not
+	Present   int     `json:"present,omitempty"`    // how many of them wait, joined or not
 	WorldSize int     `json:"world_size,omitempty"` // 0 before the world is agreed
 	Nodes     int     `json:"nodes,omitempty"`
 	Attempt   int     `json:"attempt"`      // 0 is the first

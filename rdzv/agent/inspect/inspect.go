@@ -73,9 +73,9 @@ func userOf(reply query.JobReply, asked int) *int {
 	return &reply.UID
 }
 
-// Stop ends the jobs of this user that this word names, see Status, and that have agents on this host. by says to all
-// nodes who has ended them: "rdzv stop on node1". It takes 9 s at most, and does not wait until
-// the workers have ended.
+// Stop ends the jobs of this user that this word names, see Status, and that have agents on this
+// host. by says to all nodes who has ended them: "rdzv stop on node1". It takes 9 s at most, and
+// does not wait until the workers have ended.
 func Stop(ctx context.Context, job, by string) (status.Report, error) {
 	question, uid := rdzv.Question{Kind: StopQuestion, Arg: by}, os.Geteuid()
 	found, err := askJobs(ctx, uid, job, question)
@@ -101,7 +101,8 @@ func reportOn(
 	found query.Found, uid int, add func(reply query.JobReply, o Observation, r *status.Report),
 ) status.Report {
 	r := status.Report{
-		Jobs: []status.Job{}, Names: found.Names, Wanted: found.Wanted, Silent: found.Silent, Others: found.Others,
+		Jobs: []status.Job{}, Names: found.Names, Wanted: found.Wanted, Silent: found.Silent,
+		Others: found.Others,
 	}
 	if len(found.Names) == 0 {
 		r.Elsewhere = query.Elsewhere(procfs.System, os.Geteuid())

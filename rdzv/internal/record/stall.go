@@ -20,8 +20,8 @@ type Stall struct {
 	Collectives string `json:"nccl,omitempty"`
 }
 
-// String returns a line for people: "stalled for 15m0s: rank 5 on node2 is behind (its stack differs
-// from the other 7); NCCL: ...".
+// String returns a line for people: "stalled for 15m0s: rank 5 on node2 is behind (its stack
+// differs from the other 7); NCCL: ...".
 func (s Stall) String() string {
 	who := fmt.Sprintf("rank %d", s.Rank)
 	if s.Host != "" {

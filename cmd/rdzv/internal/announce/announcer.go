@@ -61,8 +61,8 @@ func (a *Announcer) Event(e agent.Event) {
 			"anyone who can reach the nodes can join this job")
 	case agent.TokenCreated:
 		if c.Terminal() {
-			c.Info("created the token %s; nodes that do not share this file cannot join without a line that "+
-				"follows", e.File)
+			c.Info("created the token %s; nodes that do not share this file cannot join without a line "+
+				"that follows", e.File)
 		}
 	case agent.Placed:
 		a.placed(e)
@@ -186,9 +186,10 @@ func noPeerYet(c *console.Console, e agent.NoPeerYet, command []string) {
 	}
 	if e.JoinLine != "" {
 		line, ranked := joining(command)
-		text := "on each node that cannot join, in the same directory, start this; it contains the key of the job"
+		text := "on each node that cannot join, in the same directory, start this; it contains the " +
+			"key of the job"
 		if ranked {
-			text += "; replace N"
+			text += "; N is its number"
 		}
 		c.Suggest(text + ":")
 		c.Command(e.JoinLine + " " + line)

@@ -45,7 +45,8 @@ func shows(c *console.Console, lines []string) bool {
 	return c.Shows(lines, maxBetween)
 }
 
-// reportText is the report; when is its line on that, and above tells whether the worker's stderr is what was written last.
+// reportText is the report; when is its line on that, and above tells whether the worker's stderr
+// is what was written last.
 func reportText(f agent.Failure, when string, above bool) string {
 	var b strings.Builder
 	earlier := ""

@@ -19,8 +19,8 @@ import (
 
 // Console writes lines for people. The rules:
 //
-//   - every line but a command to be copied begins with "rdzv: ", a suggestion with "rdzv: hint: ", and where a line begins,
-//     also after output of a worker that is no complete line (newline.go);
+//   - every line but a command to be copied begins with "rdzv: ", a suggestion with "rdzv: hint: ",
+//     and where a line begins, also after output of a worker that is no complete line (newline.go);
 //   - lower case, no period; values are quoted; a duration names its flag;
 //   - an error is one line that names the value, and a hint if there is something to try;
 //   - success is silent;

@@ -30,7 +30,7 @@ type Report struct {
 	Job       string           `json:"job,omitempty"`
 	Program   []string         `json:"program,omitempty"`
 	WorldSize int              `json:"world_size,omitempty"` // 0 if the world was not agreed
-	Attempt   int              `json:"attempt,omitempty"`    // the last one that was agreed; 0 is the first
+	Attempt   int              `json:"attempt,omitempty"`    // the last one that was agreed, from 0
 	Nodes     []rdzv.NodeRanks `json:"nodes,omitempty"`      // with their ranks, of that attempt
 	ExitCode  int              `json:"exit_code"`            // as a shell shows it: 128+n for signal n
 	Message   string           `json:"message,omitempty"`

@@ -63,8 +63,8 @@ func Of(all []GPU, entry string) *status.GPU {
 	return &all[i].GPU
 }
 
-// parseNVIDIA reads lines such as "0, GPU-7c2a..., 93, 71234, 81559", with memory in MiB. A GPU that
-// does not tell its use, as one with MIG instances, is left out.
+// parseNVIDIA reads lines such as "0, GPU-7c2a..., 93, 71234, 81559", with memory in MiB. A GPU
+// that does not tell its use, as one with MIG instances, is left out.
 func parseNVIDIA(text string) (all []GPU) {
 	for line := range strings.Lines(text) {
 		words := strings.Split(line, ",")
