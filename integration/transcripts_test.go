@@ -206,6 +206,8 @@ var variants = []struct {
 	pattern *regexp.Regexp
 	text    string
 }{
+	{timeOfLine, "rdzv: "}, // where a launcher reads stderr
+	{regexp.MustCompile(`^(rdzv:   when     )\S+Z, (.*), rdzv \S+$`), "${1}DATE, $2, rdzv VERSION"},
 	{regexp.MustCompile(`\bpid \d+(, \d+)*`), "pid N"},
 	{regexp.MustCompile(`MASTER_PORT=\d+`), "MASTER_PORT=N"},
 	{regexp.MustCompile(`:\d{5}/[\w-]{43}`), ":PORT/KEY"},
