@@ -33,7 +33,6 @@ import (
 func (a *app) exec(args []string) int {
 	signals := make(chan os.Signal, 1)
 	words := announce.New(a.console)
-	words.SetCommand(append([]string{"rdzv", "exec"}, args...))
 	words.Describe(thisBuild().version, a.now)
 	e := &execution{
 		app: a, options: options.New(), signals: signals, words: words,
@@ -148,6 +147,7 @@ func (e *execution) read(args []string) error {
 	if err != nil { // --report, too, or the beginning of the program may have been misread
 		return flags.Join(err, e.options.Check(e.app.env))
 	}
+	e.words.SetCommand(args[:len(args)-len(words)], words)
 	program, badProgram := e.app.program("exec", words, e.options)
 	if len(words) == 0 {
 		badProgram = hint.With(errors.New("cannot run exec: no program given"),

@@ -26,7 +26,7 @@ type Announcer struct {
 	words    words
 	end      ending
 	launcher envmap.Launcher
-	command  []string // as the user has written it
+	command  command
 }
 
 // Describe says which version of rdzv reports, and has its clock, for reports; without it they have
@@ -41,8 +41,10 @@ func New(c *console.Console) *Announcer { return &Announcer{console: c, end: end
 // SetJoinTimeout sets the value of --join-timeout, for messages.
 func (a *Announcer) SetJoinTimeout(d time.Duration) { a.words.joinTimeout = d }
 
-// SetCommand sets the command line of this process, which starts other nodes too.
-func (a *Announcer) SetCommand(words []string) { a.command = words }
+// SetCommand sets the flags and the program of this process, which start other nodes too.
+func (a *Announcer) SetCommand(flags, program []string) {
+	a.command = command{flags, program}
+}
 
 // Event writes what an event means for the user, if anything.
 func (a *Announcer) Event(e agent.Event) {
@@ -168,7 +170,7 @@ func searching(c *console.Console, e agent.Searching) {
 
 // noPeerYet tells how the other nodes can find this one.
 // command is that of this node.
-func noPeerYet(c *console.Console, e agent.NoPeerYet, command []string) {
+func noPeerYet(c *console.Console, e agent.NoPeerYet, command command) {
 	noBeacon := ""
 	if e.NoBeacon {
 		noBeacon = ", and no multicast beacon was received"
@@ -185,7 +187,7 @@ func noPeerYet(c *console.Console, e agent.NoPeerYet, command []string) {
 		c.Suggest("if the other nodes cannot find this one, start every node with --store " + e.Store)
 	}
 	if e.JoinLine != "" {
-		line, ranked := joining(command)
+		line, ranked := command.elsewhere()
 		text := "on each node that cannot join, in the same directory, start this; it contains the " +
 			"key of the job"
 		if ranked {
@@ -196,23 +198,22 @@ func noPeerYet(c *console.Console, e agent.NoPeerYet, command []string) {
 	}
 }
 
-// joining is the command for another node, and whether it needs a --node-rank of its own there.
-func joining(command []string) (line string, ranked bool) {
-	words := slices.Clone(command)
-	end := slices.Index(words, "--")
-	if end < 0 {
-		end = len(words)
-	}
-	for i, word := range words[:end] {
+// A command is how this process was started, after "rdzv exec".
+type command struct{ flags, program []string }
+
+// elsewhere is the command for another node, and whether it needs a --node-rank of its own there.
+func (c command) elsewhere() (line string, ranked bool) {
+	flags := slices.Clone(c.flags)
+	for i, word := range flags {
 		switch name, _, joined := strings.Cut(strings.ReplaceAll(word, "_", "-"), "="); {
 		case name != "--node-rank":
 		case joined:
-			words[i], ranked = "--node-rank=N", true
-		case i+1 < end:
-			words[i+1], ranked = "N", true
+			flags[i], ranked = "--node-rank=N", true
+		case i+1 < len(flags):
+			flags[i+1], ranked = "N", true
 		}
 	}
-	return shell.Line(words...), ranked
+	return shell.Line(slices.Concat([]string{"rdzv", "exec"}, flags, c.program)...), ranked
 }
 
 func storeFound(c *console.Console, e agent.StoreFound) {

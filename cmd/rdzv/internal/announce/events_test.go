@@ -1,7 +1,6 @@
 package announce
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -58,15 +57,16 @@ rdzv: "nod1" does not resolve (5s)
 }
 
 // The command for another node has no --node-rank of this one.
-func TestJoining(t *testing.T) {
-	for command, want := range map[string]string{
-		"rdzv exec --node-rank 0 -- x --node-rank 3":  "rdzv exec --node-rank N -- x --node-rank 3",
-		"rdzv exec --node_rank=0 --nodes 2 -- x":      "rdzv exec --node-rank=N --nodes 2 -- x",
-		"rdzv exec --nodes 2 --store node1 -- x -r 1": "",
+func TestCommandElsewhere(t *testing.T) {
+	program := []string{"my.py", "--node-rank", "3"}
+	for flags, want := range map[string]string{
+		"--node-rank 0 --":           "rdzv exec --node-rank N -- my.py --node-rank 3",
+		"--node_rank=0 --nodes 2":    "rdzv exec --node-rank=N --nodes 2 my.py --node-rank 3",
+		"--nodes 2 --store node1 --": "rdzv exec --nodes 2 --store node1 -- my.py --node-rank 3",
 	} {
-		line, ranked := joining(strings.Fields(command))
-		if line != cmp.Or(want, command) || ranked != (want != "") {
-			t.Errorf("%q: %q, %t, want %q", command, line, ranked, want)
+		line, ranked := command{strings.Fields(flags), program}.elsewhere()
+		if line != want || ranked != strings.Contains(want, "N") {
+			t.Errorf("%q: %q, %t, want %q", flags, line, ranked, want)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestSearchEvents(t *testing.T) {
 	} {
 		var out strings.Builder
 		c := New(console.To(&out, false))
-		c.SetCommand([]string{"rdzv", "exec", "--nodes", "2", "--", "my train.py"})
+		c.SetCommand([]string{"--nodes", "2", "--"}, []string{"my train.py"})
 		if c.Event(test.event); out.String() != test.want {
 			t.Errorf("%+v: wrote %q\nwant %q", test.event, &out, test.want)
 		}
