@@ -60,9 +60,9 @@ func NewScreen(fd int, relayed bool) *Screen {
 	return s
 }
 
-// endProcessing switches off the processing of what is written to a terminal if that changes nothing
-// but has the kernel look at each byte. So it is on the pseudoterminals of Open MPI, which leaves
-// OPOST, and switches off ONLCR and OCRNL (iof_base_setup.c): output in bulk is a sixth faster.
+// endProcessing switches off the processing of what is written to a terminal if that changes
+// nothing but has the kernel look at each byte. So it is on the pseudoterminals of Open MPI, which
+// leaves OPOST, and switches off ONLCR and OCRNL (iof_base_setup.c): bulk output is a sixth faster.
 func endProcessing(fd int, termios syscall.Termios) {
 	if termios.Oflag != syscall.OPOST {
 		return

@@ -199,8 +199,8 @@ func (c *Console) EndStatus() {
 	c.status, c.eraser = "", ""
 }
 
-// write writes each line of a text after a prefix, of which a label may have a colour. The first line has
-// a time; "" is none.
+// write writes each line of a text after a prefix, of which a label may have a colour. The first
+// line has a time; "" is none.
 func (c *Console) write(prefix, colour, label, at, text string) {
 	shown := prefix
 	if label != "" {
