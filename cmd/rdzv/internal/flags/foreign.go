@@ -113,8 +113,13 @@ func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
 	if dashes == "-" {
 		name = strings.TrimRight(name, "0123456789") // -N2
 	}
-	if here := Foreign()[name]; here != "" && (f.Name() == "exec" || f.Name() == "check") {
+	switch here := Foreign()[name]; {
+	case here != "" && (f.Name() == "exec" || f.Name() == "check"):
 		return hint.With(unknown, here)
+	case name == "json" && f.Lookup("output") != nil:
+		return hint.With(unknown, "use -o json")
+	case name == "job" && f.Name() == "stop":
+		return hint.With(unknown, "rdzv stop JOB")
 	}
 	var names []string
 	f.VisitAll(func(flag *pflag.Flag) {
