@@ -154,7 +154,10 @@ func (all commands) variables() []string {
 // use.
 func (all commands) withoutVariable() map[string]string {
 	known := all.variables()
-	instead := map[string]string{"RDZV_NODE_AGENT": "rdzv exec --launcher NAME"}
+	instead := map[string]string{
+		"RDZV_NODE_AGENT": "rdzv exec --launcher NAME",
+		"RDZV_DEEP":       "rdzv check, which always imports torch",
+	}
 	for _, c := range all {
 		for _, g := range c.Groups {
 			for _, r := range g.Rows {
