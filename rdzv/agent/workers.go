@@ -111,8 +111,8 @@ func (w *workers) gpus(ctx context.Context) []*status.GPU {
 
 // times are those of the workers.
 func (w *workers) times() (list []RankTimes) {
-	if w.world.Size == 0 {
-		return nil // it was not agreed
+	if w.world.Size == 0 || w.world.Seat.RankOf(0) < 0 {
+		return nil // it was not agreed, or this agent is a spare
 	}
 	known := func(t time.Time) *time.Time {
 		if t.IsZero() {

@@ -127,7 +127,7 @@ const (
 func (r *Report) Ended(end agent.Result) {
 	code, line := agent.ExitCode(end, nil), r.words.EndLine(end.Ended)
 	for _, times := range end.Ranks {
-		if times.Rank < len(r.Ranks) {
+		if times.Rank >= 0 && times.Rank < len(r.Ranks) {
 			r.Ranks[times.Rank] = times
 		}
 	}
