@@ -74,12 +74,12 @@ func unknownCommand(all commands, args, environ []string) error {
 	_, notFound := wrap.Find(name, environ, "")
 	err := fmt.Errorf("cannot run %q: no such command", name)
 	switch near := nearestCommand(all, name); {
-	case namedElsewhere[name] == "exec":
+	case namedElsewhere(name) == "exec":
 		return hint.With(err, "rdzv exec "+cmp.Or(shell.Line(args[1:]...), "-- PROGRAM [ARG]..."))
 	case advice.WithoutTorchrun(args) != "":
 		return hint.With(err, advice.WithoutTorchrun(args))
-	case namedElsewhere[name] != "":
-		return hint.With(err, fmt.Sprintf("did you mean \"rdzv %s\"?", namedElsewhere[name]))
+	case namedElsewhere(name) != "":
+		return hint.With(err, fmt.Sprintf("did you mean \"rdzv %s\"?", namedElsewhere(name)))
 	case near != "":
 		return hint.With(err, fmt.Sprintf("did you mean \"rdzv %s\"?", near))
 	case strings.HasPrefix(name, "-"), slices.Contains(args, "--"):
@@ -92,12 +92,19 @@ func unknownCommand(all commands, args, environ []string) error {
 	return err
 }
 
-// namedElsewhere are commands of other tools, with those of rdzv.
-var namedElsewhere = map[string]string{
-	"run": "exec", "launch": "exec", "start": "exec",
-	"top": "status", "ps": "status", "list": "status",
-	"kill": "stop", "cancel": "stop",
-	"doctor": "check",
+// namedElsewhere is the command of rdzv that other tools call name; "" if there is none.
+func namedElsewhere(name string) string {
+	switch name {
+	case "run", "launch", "start":
+		return "exec"
+	case "top", "ps", "list":
+		return "status"
+	case "kill", "cancel":
+		return "stop"
+	case "doctor":
+		return "check"
+	}
+	return ""
 }
 
 // nearestCommand is the command with a similar name, or whose name has this one in it: get-rank for

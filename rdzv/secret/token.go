@@ -3,7 +3,7 @@ package secret
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
+	"errors"
 	"strings"
 )
 
@@ -21,11 +21,11 @@ func NewToken() string {
 	return hex.EncodeToString(b)
 }
 
-// Errors of ParseToken.
+// Errors of ParseToken, with MinSecret and maxToken.
 var (
-	ErrShortToken = fmt.Errorf("too short: a token has at least %d bytes, which are random "+
-		"(rdzv token prints one)", MinSecret)
-	errLongToken = fmt.Errorf("too long: a token has at most %d bytes", maxToken)
+	ErrShortToken = errors.New("too short: a token has at least 16 bytes, which are random " +
+		"(rdzv token prints one)")
+	errLongToken = errors.New("too long: a token has at most 4096 bytes")
 )
 
 // ParseToken returns the token that a text has besides leading and trailing white space: MinSecret

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -108,7 +109,7 @@ func parsePySpy(out []byte, pid, calls int) (p pythonStack, err error) {
 // at is the innermost line that is not in a library, or "".
 func (t pyThread) at() string {
 	for _, f := range t.Frames {
-		if !libraryFile.MatchString(f.File) {
+		if !libraryFile().MatchString(f.File) {
 			f.Short = cmp.Or(f.Short, path.Base(f.File))
 			return f.place()
 		}
@@ -117,7 +118,9 @@ func (t pyThread) at() string {
 }
 
 // libraryFile is the path of a file that belongs to Python or to an installed package.
-var libraryFile = regexp.MustCompile(`^<|/lib(64)?/python[0-9.]+/|/(site|dist)-packages/`)
+var libraryFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^<|/lib(64)?/python[0-9.]+/|/(site|dist)-packages/`)
+})
 
 // stack is at most so many lines.
 func (t pyThread) stack(calls int) (stack []string) {

@@ -20,36 +20,39 @@ type GPU struct {
 	status.GPU
 }
 
-// tools are the programs that know the GPUs of a vendor, and how their output is read.
-var tools = map[string]struct {
-	args  []string
-	parse func(string) []GPU
-}{
-	"nvidia": {[]string{
-		"nvidia-smi", "--query-gpu=index,uuid,utilization.gpu,memory.used,memory.total",
-		"--format=csv,noheader,nounits",
-	}, parseNVIDIA},
-	"amd": {[]string{"rocm-smi", "--showuse", "--showmeminfo", "vram", "--json"}, parseAMD},
+// program is the one that knows the GPUs of a vendor, and how its output is read; nil if there is
+// none.
+func program(vendor string) (args []string, parse func(string) []GPU) {
+	switch vendor {
+	case "nvidia":
+		return []string{
+			"nvidia-smi", "--query-gpu=index,uuid,utilization.gpu,memory.used,memory.total",
+			"--format=csv,noheader,nounits",
+		}, parseNVIDIA
+	case "amd":
+		return []string{"rocm-smi", "--showuse", "--showmeminfo", "vram", "--json"}, parseAMD
+	}
+	return nil, nil
 }
 
 // Read asks the program of a vendor, which is looked for in PATH of an environment, until ctx ends.
 // It returns nothing if there is none, or it does not answer.
 func Read(ctx context.Context, vendor string, environ []string) []GPU {
-	tool, known := tools[vendor]
-	if !known {
+	args, parse := program(vendor)
+	if args == nil {
 		return nil
 	}
-	path, err := wrap.Find(tool.args[0], environ, "")
+	path, err := wrap.Find(args[0], environ, "")
 	if err != nil {
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, path, tool.args[1:]...)
+	cmd := exec.CommandContext(ctx, path, args[1:]...)
 	cmd.Env, cmd.WaitDelay = environ, 100*time.Millisecond
 	out, err := cmd.Output()
 	if err != nil {
 		return nil
 	}
-	return tool.parse(string(out))
+	return parse(string(out))
 }
 
 // Of is the GPU with this entry of a list of visible devices; nil if it is not among all.

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Failures at the start, above all of init_process_group, about which there is something to try.
@@ -19,11 +20,13 @@ func (f Findings) LacksOpenMPI() bool {
 	return strings.Contains(f.text(), "keyerror: 'ompi_comm_world_")
 }
 
-var missingModule = regexp.MustCompile(`\bNo module named '([^'\s]+)'`)
+var missingModule = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\bNo module named '([^'\s]+)'`)
+})
 
 // MissingModule is the module that python did not find, "" if that is not the reason.
 func (f Findings) MissingModule() string {
-	if m := missingModule.FindStringSubmatch(f.Message); m != nil {
+	if m := missingModule().FindStringSubmatch(f.Message); m != nil {
 		return m[1]
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // shownJob is a job with the name that tells it from the others that were found.
@@ -44,11 +45,13 @@ func shownJobs(agents map[owned][]identified) (all []shownJob) {
 	return all
 }
 
-var hashAtEnd = regexp.MustCompile(`-[0-9a-f]{8}$`)
+var hashAtEnd = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`-[0-9a-f]{8}$`)
+})
 
 // shortHash is the beginning of the hash at the end of a name, or else of that of the name.
 func shortHash(name string) string {
-	hash := strings.TrimPrefix(hashAtEnd.FindString(name), "-")
+	hash := strings.TrimPrefix(hashAtEnd().FindString(name), "-")
 	if hash == "" {
 		sum := sha256.Sum256([]byte(name))
 		hash = hex.EncodeToString(sum[:])
