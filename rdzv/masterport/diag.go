@@ -15,6 +15,7 @@ import (
 // States of TCP sockets, as bits.
 const (
 	listenState = 1 << 10
+	synSent     = 1 << 2
 	otherStates = 1<<12 - 1 - listenState - 1<<6 // 6 is TIME_WAIT
 )
 
@@ -25,13 +26,13 @@ const (
 )
 
 // listening and connected return the sockets that listen on a port, and those that are connected to
-// it or being connected. The former is cheap: listening sockets have a table of their own.
+// it. The former is cheap: listening sockets have a table of their own.
 func listening(port uint16) (inodes, error) {
 	return dump(listenState, localAtLeast, localAtMost, port)
 }
 
 func connected(port uint16) (inodes, error) {
-	return dump(otherStates, remoteAtLeast, remoteAtMost, port)
+	return dump(otherStates-synSent, remoteAtLeast, remoteAtMost, port)
 }
 
 // hasConnections tells whether sockets other than listening ones have the port as their own. It is

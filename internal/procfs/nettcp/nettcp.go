@@ -93,7 +93,8 @@ func addInodes(inodes map[uint64]bool, r io.Reader, port uint16) {
 		}
 		listens := words[3] == listening && pair.local.Port() == port
 		inode, err := strconv.ParseUint(words[9], 10, 64)
-		if err == nil && inode != 0 && (listens || pair.remote.Port() == port) {
+		connects := words[3] != connecting && pair.remote.Port() == port
+		if err == nil && inode != 0 && (listens || connects) {
 			inodes[inode] = true
 		}
 	}
@@ -115,9 +116,10 @@ type connection struct{ local, remote netip.AddrPort }
 
 var errLine = errors.New("malformed line of /proc/net/tcp")
 
-// The states TCP_ESTABLISHED and TCP_LISTEN.
+// The states TCP_ESTABLISHED, TCP_SYN_SENT and TCP_LISTEN.
 const (
 	established = "01"
+	connecting  = "02"
 	listening   = "0A"
 )
 
