@@ -165,8 +165,8 @@ func TestJoinLineOnATerminalOnly(t *testing.T) {
 		return c.on(1, rdzvExec(flags, worker("record", p.dir("job")))...)
 	}
 	log, screen := p.start(line("log")...), p.startOnTerminal(nil, line("screen")...)
+	log.waitFor("start every node with --store 10.77.0.11")
 	for agent, want := range map[*process]int{log: 0, screen: 1} {
-		agent.waitFor("start every node with --store 10.77.0.11")
 		agent.checkCode(124)
 		if got := agent.linesWith("RDZV_JOIN="); len(got) != want {
 			t.Errorf("an agent printed %d lines with the job key, want %d: %q", len(got), want, got)

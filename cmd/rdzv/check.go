@@ -110,6 +110,7 @@ func (c *checking) plan(args []string) (*agent.Local, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.words.SetCommand("check", args[:len(args)-len(words)], words)
 	program, badProgram := a.program("check", words, o)
 	problems, err := o.CheckFiles(a.process())
 	if err = errors.Join(badProgram, err, o.Check(a.env), agent.CheckLimits()); err != nil {

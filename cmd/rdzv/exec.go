@@ -147,7 +147,7 @@ func (e *execution) read(args []string) error {
 	if err != nil { // --report, too, or the beginning of the program may have been misread
 		return flags.Join(err, e.options.Check(e.app.env))
 	}
-	e.words.SetCommand(args[:len(args)-len(words)], words)
+	e.words.SetCommand("exec", args[:len(args)-len(words)], words)
 	program, badProgram := e.app.program("exec", words, e.options)
 	if len(words) == 0 {
 		badProgram = hint.With(errors.New("cannot run exec: no program given"),

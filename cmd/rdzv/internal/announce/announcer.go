@@ -41,9 +41,10 @@ func New(c *console.Console) *Announcer { return &Announcer{console: c, end: end
 // SetJoinTimeout sets the value of --join-timeout, for messages.
 func (a *Announcer) SetJoinTimeout(d time.Duration) { a.words.joinTimeout = d }
 
-// SetCommand sets the flags and the program of this process, which start other nodes too.
-func (a *Announcer) SetCommand(flags, program []string) {
-	a.command = command{flags, program}
+// SetCommand sets the command of rdzv that this process is, its flags and the program, which start
+// other nodes too.
+func (a *Announcer) SetCommand(name string, flags, program []string) {
+	a.command = command{name, flags, program}
 }
 
 // Event writes what an event means for the user, if anything.
@@ -183,7 +184,7 @@ func noPeerYet(c *console.Console, e agent.NoPeerYet, command command) {
 	case e.Loopback != "":
 		c.Suggest(fmt.Sprintf("%s is each node's own: for agents on other nodes start every node with "+
 			"--store %s", e.Loopback, e.Store))
-	case e.Store != "":
+	case e.Store != "" && e.JoinLine == "":
 		c.Suggest("if the other nodes cannot find this one, start every node with --store " + e.Store)
 	}
 	if e.JoinLine != "" {
@@ -198,8 +199,11 @@ func noPeerYet(c *console.Console, e agent.NoPeerYet, command command) {
 	}
 }
 
-// A command is how this process was started, after "rdzv exec".
-type command struct{ flags, program []string }
+// A command is how this process was started.
+type command struct {
+	name           string // exec or check
+	flags, program []string
+}
 
 // elsewhere is the command for another node, and whether it needs a --node-rank of its own there.
 func (c command) elsewhere() (line string, ranked bool) {
@@ -213,7 +217,7 @@ func (c command) elsewhere() (line string, ranked bool) {
 			flags[i+1], ranked = "N", true
 		}
 	}
-	return shell.Line(slices.Concat([]string{"rdzv", "exec"}, flags, c.program)...), ranked
+	return shell.Line(slices.Concat([]string{"rdzv", c.name}, flags, c.program)...), ranked
 }
 
 func storeFound(c *console.Console, e agent.StoreFound) {

@@ -64,7 +64,7 @@ func TestCommandElsewhere(t *testing.T) {
 		"--node_rank=0 --nodes 2":    "rdzv exec --node-rank=N --nodes 2 my.py --node-rank 3",
 		"--nodes 2 --store node1 --": "rdzv exec --nodes 2 --store node1 -- my.py --node-rank 3",
 	} {
-		line, ranked := command{strings.Fields(flags), program}.elsewhere()
+		line, ranked := command{"exec", strings.Fields(flags), program}.elsewhere()
 		if line != want || ranked != strings.Contains(want, "N") {
 			t.Errorf("%q: %q, %t, want %q", flags, line, ranked, want)
 		}
@@ -82,8 +82,6 @@ func TestSearchEvents(t *testing.T) {
 			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6",
 				JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
 			"rdzv: no other agent has connected after 3s\n" +
-				"rdzv: hint: if the other nodes cannot find this one, start every node with " +
-				"--store 10.0.0.6\n" +
 				"rdzv: hint: on each node that cannot join, in the same directory, start this; it contains the " +
 				"key of the job:\nRDZV_JOIN=10.0.0.6:1/KEY rdzv exec --nodes 2 -- 'my train.py'\n",
 		},
@@ -100,6 +98,12 @@ func TestSearchEvents(t *testing.T) {
 			agent.DifferentStore{DifferentStore: meet.DifferentStore{Addr: addr}},
 			"rdzv: 10.0.0.6 hosts another store for the same command; " +
 				"for one job give all nodes the same --store\n",
+		},
+		{
+			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6"},
+			"rdzv: no other agent has connected after 3s\n" +
+				"rdzv: hint: if the other nodes cannot find this one, start every node with " +
+				"--store 10.0.0.6\n",
 		},
 		{agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second)}, "rdzv: no other agent has connected after 3s\n"},
 		{
@@ -134,7 +138,7 @@ func TestSearchEvents(t *testing.T) {
 	} {
 		var out strings.Builder
 		c := New(console.To(&out, false))
-		c.SetCommand([]string{"--nodes", "2", "--"}, []string{"my train.py"})
+		c.SetCommand("exec", []string{"--nodes", "2", "--"}, []string{"my train.py"})
 		if c.Event(test.event); out.String() != test.want {
 			t.Errorf("%+v: wrote %q\nwant %q", test.event, &out, test.want)
 		}
@@ -166,8 +170,8 @@ rdzv:   how      exit 1 after 0.00s
 		want   string
 	}{
 		"report": {[]agent.Event{own, report}, text},
-		"terminal": {[]agent.Event{own, terminal}, text + "rdzv:   its stderr is the terminal: what it " +
-			"printed, if anything, is above\n"},
+		"terminal": {[]agent.Event{own, terminal}, text + "rdzv:   its stderr is the terminal, which " +
+			"rdzv does not read; --tag or --log-dir DIR puts the exception here\n"},
 		"killed": {
 			[]agent.Event{own, killed},
 			strings.Replace(text, "exit 1", "killed by SIGKILL", 1) + "rdzv: hint: see dmesg\n",
