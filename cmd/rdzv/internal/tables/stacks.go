@@ -37,7 +37,7 @@ func Stacks(jobs []stacks.Report, width int) string {
 			text := ShortList(p.Hosts) + ": " + p.Text
 			if p.Text == stacks.NotInstalled {
 				text = p.Text + " on " + ShortList(p.Hosts) +
-					": after pip install py-spy, this shows the lines of Python"
+					": in PATH or beside python (pip install py-spy), it shows the lines of Python"
 			}
 			writeFolded(&b, "\n", visible.Line(text))
 		}

@@ -99,8 +99,11 @@ func field(text, label string) string {
 
 // bytesText is a size for people: "64 MiB". Two nodes that hardly differ have the same one.
 func bytesText(n uint64) string {
-	const mib, gib = 1 << 20, 1 << 30
-	if n < 4*gib {
+	const kib, mib, gib = 1 << 10, 1 << 20, 1 << 30
+	switch {
+	case n > 0 && n < mib:
+		return fmt.Sprintf("%d KiB", (n+kib/2)/kib)
+	case n < 4*gib:
 		return fmt.Sprintf("%d MiB", (n+mib/2)/mib)
 	}
 	return fmt.Sprintf("%d GiB", (n+gib/2)/gib)
