@@ -38,7 +38,7 @@ func TestManyInterfaces(t *testing.T) {
 	}
 	many := processorTime()
 	t.Logf("processor time with 2 interfaces %v, with 602 %v", few, many)
-	if many > 4*few {
+	if many > few+3*time.Second { // 0.7 s more, as measured
 		t.Errorf("with 600 more interfaces the agents used %v of processor time, without them %v",
 			many, few)
 	}

@@ -47,7 +47,7 @@ func TestOtherVersion(t *testing.T) {
 	}{
 		"multicast":            {flags: two},
 		"--store":              {flags: append(two, "--store", "node1")},
-		"--store and port":     {flags: append(two, "--store", "node1:29650")},
+		"--store and port":     {flags: append(two, "--store", "node1:29777")},
 		"--insecure":           {flags: append(two, "--store", "node1", "--insecure")},
 		"--insecure multicast": {flags: append(two, "--insecure")},
 		"pods":                 {[2]string{pods + "0", pods + "1"}, soon},
