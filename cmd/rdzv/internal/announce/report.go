@@ -71,8 +71,8 @@ func reportText(f agent.Failure, when string, above bool) string {
 	}
 	switch {
 	case f.OnTerminal && f.Signal == 0: // it may have printed nothing
-		b.WriteString("  its stderr is the terminal, which rdzv does not read; --tag or --log-dir DIR puts the " +
-			"exception here\n")
+		b.WriteString("  its stderr is the terminal, which rdzv does not read; " +
+			"--tag or --log-dir DIR puts the exception here\n")
 	case above:
 		b.WriteString("  its stderr is above\n")
 	case len(f.Stderr) > 0:
