@@ -59,8 +59,8 @@ func shortHash(name string) string {
 	return hash[:4]
 }
 
-// wanted are the jobs that a word names: all if it is "", otherwise those with this name, or the
-// only one whose name begins with it.
+// wanted are the jobs that a word names: all if it is "", otherwise those with this name, or with
+// this number of a Slurm job, or the only one whose name begins with it.
 func wanted(all []shownJob, word string) []shownJob {
 	named := func(is func(name string) bool) (list []shownJob) {
 		for _, j := range all {
@@ -73,7 +73,10 @@ func wanted(all []shownJob, word string) []shownJob {
 	if word == "" {
 		return all
 	}
-	if exact := named(func(name string) bool { return name == word }); len(exact) > 0 {
+	is := func(name string) bool {
+		return name == word || strings.Contains(name, "."+word+".") // CLUSTER.JOB.STEP
+	}
+	if exact := named(is); len(exact) > 0 {
 		return exact
 	}
 	if one := named(func(name string) bool { return strings.HasPrefix(name, word) }); len(one) == 1 {

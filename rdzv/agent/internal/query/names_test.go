@@ -11,7 +11,7 @@ func TestWanted(t *testing.T) {
 	agents := map[owned][]identified{}
 	for _, j := range []Job{
 		{Name: "python3-0b00b468", Label: "train"}, {Name: "python3-77aa0102", Label: "train"},
-		{Name: "4711.0", Label: "evaluate"}, {Name: "hydra-01020304", Label: "b"}, {Name: "old"},
+		{Name: "4711.0", Label: "evaluate"}, {Name: "lab.37.0", Label: "evolve"}, {Name: "hydra-01020304", Label: "b"}, {Name: "old"},
 	} {
 		agents[owned{name: j.Name}] = []identified{{Job: j}}
 	}
@@ -19,13 +19,17 @@ func TestWanted(t *testing.T) {
 	agents[hydra] = append(agents[hydra], identified{Job: Job{Name: hydra.name, Label: "a"}})
 	all := shownJobs(agents)
 	for word, want := range map[string][]string{
-		"":                 {"a", "evaluate", "old", "train-0b00", "train-77aa"},
+		"":                 {"a", "evaluate", "evolve", "old", "train-0b00", "train-77aa"},
 		"train":            {"train-0b00", "train-77aa"},
 		"train-7":          {"train-77aa"},
 		"train-0b00":       {"train-0b00"},
 		"t":                nil,
-		"e":                {"evaluate"},
-		"4711.0":           {"evaluate"},
+		"ev":               nil,
+		"eva":              {"evaluate"},
+		"4711":             {"evaluate"},
+		"37":               {"evolve"},
+		"lab.37.0":         {"evolve"},
+		"0":                nil,
 		"python3-0b00b468": {"train-0b00"},
 		"a":                {"a"},
 		"old":              {"old"},
