@@ -19,15 +19,15 @@ func TestBatchWithoutSrun(t *testing.T) {
 	}{
 		"two nodes": {
 			[]string{"-N2", "-n4"}, nil, nil, 1,
-			"running 1 process; this Slurm job has 4 tasks on 2 nodes",
+			"warning: running 1 process; this Slurm job has 4 tasks on 2 nodes",
 		},
 		"two nodes, tasks per node": {
 			[]string{"-N2", "--ntasks-per-node=2"}, nil, []string{"--nproc-per-node", "2"}, 2,
-			"running 2 processes; this Slurm job has 4 tasks on 2 nodes",
+			"warning: running 2 processes; this Slurm job has 4 tasks on 2 nodes",
 		},
 		"two nodes, no tasks": {
 			[]string{"-N2"}, nil, nil, 1,
-			"running 1 process; this Slurm job has 2 nodes",
+			"warning: running 1 process; this Slurm job has 2 nodes",
 		},
 		"one task": {[]string{"-N1", "-n1"}, nil, []string{"--nproc-per-node", "2"}, 2, ""},
 		// -q omits the line about ranks and nodes, not the warning.

@@ -12,7 +12,7 @@ import (
 func TestCheckAllocation(t *testing.T) {
 	root := fstest.MapFS{"nodes": {Data: []byte("node1\nnode1\nnode2\n")}}
 	const four = "SLURM_JOB_ID=7 SLURM_NTASKS=4 SLURM_JOB_NUM_NODES="
-	const one, srun = "running 1 process; this ", `: did you mean "srun rdzv exec ..."?`
+	const one, srun = "warning: running 1 process; this ", `: did you mean "srun rdzv exec ..."?`
 	for _, row := range []struct {
 		name, environ string
 		config        Config
@@ -24,7 +24,7 @@ func TestCheckAllocation(t *testing.T) {
 		{"no tasks", "SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2", Config{},
 			one + "Slurm job has 2 nodes" + srun},
 		{"two workers", four + "2", Config{ProcsPerNode: "2"},
-			"running 2 processes; this Slurm job has 4 tasks on 2 nodes" + srun},
+			"warning: running 2 processes; this Slurm job has 4 tasks on 2 nodes" + srun},
 		{"a worker per task", four + "1", Config{ProcsPerNode: "4"}, ""},
 		{"one task", "SLURM_JOB_ID=7 SLURM_NTASKS=1 SLURM_JOB_NUM_NODES=1",
 			Config{ProcsPerNode: "4"}, ""},

@@ -182,7 +182,7 @@ func (e *UnusedAllocationError) Error() string {
 		reserved = plural.Of(e.Allocation.Tasks, "task") + " on "
 	}
 	reserved += plural.Of(e.Allocation.Nodes, "node")
-	return fmt.Sprintf("running %s; this %s job has %s: did you mean %q?",
+	return fmt.Sprintf("warning: running %s; this %s job has %s: did you mean %q?",
 		processes, e.Allocation.Manager, reserved, e.Allocation.Command+" rdzv exec ...")
 }
 
