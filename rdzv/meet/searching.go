@@ -37,6 +37,13 @@ type Answer struct {
 	Err  error // nil if there was no answer yet
 }
 
+// Pending tells whether all that is known is that no address has answered yet.
+func (s Searching) Pending() bool {
+	answered := func(a Answer) bool { return a.Err != nil }
+	return len(s.Tried) > 0 && len(s.Rejections) == 0 && len(s.Unresolved) == 0 &&
+		!slices.ContainsFunc(s.Tried, answered)
+}
+
 // String says in one line why the store was not found: agents that do not belong to the job explain
 // that better than the answers of addresses.
 func (s Searching) String() string {

@@ -166,8 +166,13 @@ func (a *Announcer) placed(e agent.Placed) {
 
 func searching(c *console.Console, e agent.Searching) {
 	c.Status("%s (%v)", flagname.In(e.Searching.String()), e.Waited.Round(time.Second))
-	c.Suggest(e.Hint)
+	if !e.Pending() || e.Waited >= soon { // a busy host needs a second or two
+		c.Suggest(e.Hint)
+	}
 }
+
+// soon is how long a store that does not answer is no reason for advice.
+const soon = 3 * time.Second
 
 // noPeerYet tells how the other nodes can find this one.
 // command is that of this node.

@@ -117,6 +117,13 @@ func TestSearchEvents(t *testing.T) {
 			"rdzv: \"nod1\" does not resolve (1s)\nrdzv: hint: check the name\n",
 		},
 		{
+			agent.Searching{Searching: meet.Searching{
+				Waited: time.Second, Hint: "is it running?",
+				Tried: []meet.Answer{{Addr: netip.AddrPortFrom(addr, 29700)}},
+			}},
+			"rdzv: no store at 10.0.0.6 port 29700: no answer yet (1s)\n",
+		},
+		{
 			agent.DifferentToken{
 				DifferentToken: meet.DifferentToken{Host: "node2", Addr: addr}, Hint: "copy it",
 			},
