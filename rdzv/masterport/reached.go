@@ -20,10 +20,10 @@ func Serves(proc fs.FS, port int, pid int) bool {
 }
 
 // Reached tells of each process whether it, or a descendant of it, listens on MASTER_PORT or is
-// connected to it. One that is being connected is not: a firewall may drop its packets. The address
-// may be any: a program may use another name of rank 0's node than MASTER_ADDR. It is also true if a
-// process cannot be inspected because it is another user's, so that nobody is suspected without
-// evidence.
+// connected to it. One that is being connected is not: a firewall may drop its packets. The
+// address may be any: a program may use another name of rank 0's node than MASTER_ADDR. It is also
+// true if a process cannot be inspected because it is another user's, so that nobody is suspected
+// without evidence.
 func Reached(proc fs.FS, port int, pids []int) []bool {
 	return newSocketLookup(proc, port).all(pids)
 }
