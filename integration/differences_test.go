@@ -77,6 +77,20 @@ func TestDifferences(t *testing.T) {
 	runConcurrently(t, selected(all))
 }
 
+// Stalls are detected only if all nodes watch for them.
+func TestStallTimeoutOfOneNode(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2)
+	p := c.newPlace(t)
+	start := func(host int, flags ...string) *process {
+		flags = append(flags, "--nodes", "2", "--store", "node1")
+		return p.on(host, rdzvExec(flags, []string{"true"})...)
+	}
+	first, second := start(1, "--tag", "--stall-timeout", "90s"), start(2)
+	checkCodes(0, first, second)
+	first.waitFor("rdzv: warning: stall timeout is 1m30s on node1, but not set on node2")
+}
+
 // checkDifferences checks that each line is printed, and no other with this beginning. All agents
 // print the first problem.
 func checkDifferences(t *testing.T, j *job, begin string, want []string, end string) {

@@ -93,6 +93,9 @@ func (l *Local) facts() rdzv.Facts {
 			own = own.With(facts.Of(l.Config.Program, t.setup.Program, t.env, hidden))
 		}
 	}
+	if limit := l.Config.StallTimeout; limit > 0 { // without it on one node no stall is detected
+		own.Variables["stall timeout"] = limit.String()
+	}
 	return own
 }
 
