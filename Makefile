@@ -21,7 +21,7 @@
 # make soak       does the use of resources grow in 10 minutes, or over 50 jobs of one launcher?
 # make test-fresh  make demo and make test in minimal chroots of Debian 12 and 13, as root, and as a
 #                 user with sudo who has an older Go; make unit with Docker's capabilities
-# make release    archives, wheels, .deb packages, image and checksums in dist/
+# make release    archives, wheels, .deb and .rpm packages, image and checksums in dist/
 # make test-release  make release twice, then installs and uses what it has made
 # make gpu        on a machine with GPUs: the devices of workers, checks, an all_reduce with NCCL
 # make docs       the generated parts of docs/reference: from the help, constants and types
@@ -323,7 +323,6 @@ clean:
 SOURCE_DATE_EPOCH ?= $(or $(word 3,$(BUILD)),0)
 release:
 	@scripts/need-go
-	@scripts/install-missing release
 	@GOTOOLCHAIN=$$(awk '$$1 == "toolchain" { print $$2 }' go.mod) go run -C tools ./release \
 		-source "$(CURDIR)" -dist "$(CURDIR)/dist" -version "$(VERSION)" -commit "$(COMMIT)" \
 		-epoch "$(SOURCE_DATE_EPOCH)"

@@ -1,5 +1,5 @@
-// Package installed tests the packages of a release as users install them, with pip, dpkg, tar and
-// podman. "make test-release" runs it.
+// Package installed tests the packages of a release as users install them, with pip, dpkg, rpm, tar
+// and podman. "make test-release" runs it.
 package installed
 
 import (
@@ -60,9 +60,11 @@ func setUp(env *testscript.Env) error {
 	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 	for name, pattern := range map[string]string{
 		"ARCHIVE": "rdzv_*_linux_" + runtime.GOARCH + ".tar.gz", "WHEEL": "rdzv-*_" + machine + ".whl",
-		"DEB": "rdzv_*_" + runtime.GOARCH + ".deb", "IMAGE": "rdzv_*_oci.tar",
+		"DEB": "rdzv_*_" + runtime.GOARCH + ".deb", "RPM": "rdzv-*." + machine + ".rpm",
+		"IMAGE":       "rdzv_*_oci.tar",
 		"SBOM":        "rdzv_*_linux_" + runtime.GOARCH + ".cdx.json",
 		"ARM_ARCHIVE": "rdzv_*_linux_arm64.tar.gz", "ARM_WHEEL": "rdzv-*_aarch64.whl",
+		"ARM_RPM": "rdzv-*.aarch64.rpm",
 	} {
 		found, err := filepath.Glob(filepath.Join(*dist, pattern))
 		if err != nil || len(found) != 1 {

@@ -1,4 +1,4 @@
-// Command release writes the packages of a release to a directory: archives, wheels, Debian
+// Command release writes the packages of a release to a directory: archives, wheels, .deb and .rpm
 // packages, an image, their bills of materials, the licences of what they contain, and checksums.
 // The same sources give the same bytes, wherever and whenever it runs. "make release" runs it.
 package main
@@ -106,7 +106,7 @@ func write(g toolchain, r release, dist string, stdout io.Writer) error {
 	}
 	for _, p := range r.programs {
 		for _, pack := range []func(release, program, string) error{
-			writeArchive, writeWheel, g.writeDeb, g.writeSBOM,
+			writeArchive, writeWheel, g.writePackages, g.writeSBOM,
 		} {
 			if err := pack(r, p, dist); err != nil {
 				return err

@@ -8,18 +8,19 @@ import (
 	"testing"
 )
 
-// Every link of a page in the archive and in the package for Debian leads to a file in it.
+// Every link of a page in the archive, the .deb and the .rpm leads to a file in it.
 func TestLinksInPackages(t *testing.T) {
 	r := fake()
 	var err error
 	if r.pages, err = pages("../.."); err != nil {
 		t.Fatal(err)
 	}
-	deb, err := debFiles(r, r.programs[0])
-	if err != nil {
-		t.Fatal(err)
+	deb, errDeb := packaged(r, r.programs[0], "deb")
+	rpm, errRPM := packaged(r, r.programs[0], "rpm")
+	if errDeb != nil || errRPM != nil {
+		t.Fatal(errDeb, errRPM)
 	}
-	for _, files := range [][]file{r.installed(r.programs[0]), deb} {
+	for _, files := range [][]file{r.installed(r.programs[0]), deb, rpm} {
 		has := func(name string) bool {
 			return slices.ContainsFunc(files, func(f file) bool { return f.path == name })
 		}

@@ -40,7 +40,7 @@ func pack(t *testing.T) (dist string) {
 	r := fake()
 	for _, p := range r.programs {
 		for _, write := range []func(release, program, string) error{
-			writeArchive, writeWheel, g.writeDeb,
+			writeArchive, writeWheel, g.writePackages,
 		} {
 			if err := write(r, p, dist); err != nil {
 				t.Fatal(err)
@@ -71,6 +71,7 @@ func TestPackagesAreEqual(t *testing.T) {
 			"musllinux_1_1_aarch64.whl",
 		"rdzv-1.0.0rc1-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64." +
 			"musllinux_1_1_x86_64.whl",
+		"rdzv-1.0.0~rc1-1.aarch64.rpm", "rdzv-1.0.0~rc1-1.x86_64.rpm",
 		"rdzv_1.0.0-rc.1_linux_amd64.tar.gz", "rdzv_1.0.0-rc.1_linux_arm64.tar.gz",
 		"rdzv_1.0.0-rc.1_oci.tar", "rdzv_1.0.0~rc1_amd64.deb", "rdzv_1.0.0~rc1_arm64.deb",
 	}
@@ -92,7 +93,7 @@ func TestPackagesAreEqual(t *testing.T) {
 	}
 	check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "SHA256SUMS")
 	check.Dir = second
-	if out, err := check.CombinedOutput(); err != nil || strings.Count(string(out), ": OK\n") != 7 {
+	if out, err := check.CombinedOutput(); err != nil || strings.Count(string(out), ": OK\n") != 9 {
 		t.Errorf("sha256sum: %v\n%s", err, out)
 	}
 }
@@ -116,7 +117,9 @@ func TestListings(t *testing.T) {
 			"drwxr-xr-x root/root 0 2026-01-02 03:04 ./usr/share/man/man1/",
 		}},
 		{[]string{"dpkg-deb", "--field", "rdzv_1.0.0~rc1_arm64.deb"}, []string{
-			"Version: 1.0.0~rc1", "Architecture: arm64", "Installed-Size: 1",
+			"Version: 1.0.0~rc1", "Architecture: arm64", "Installed-Size: 0", "Section: science",
+			"Description: run a PyTorch program as one distributed job under any launcher",
+			"Under mpirun, mpiexec and srun, or without a launcher, it sets RANK,",
 		}},
 	} {
 		cmd := exec.CommandContext(t.Context(), c.command[0], c.command[1:]...)
@@ -134,6 +137,50 @@ func TestListings(t *testing.T) {
 				t.Errorf("%q: no line %q in\n%s", c.command, want, out)
 			}
 		}
+	}
+}
+
+// needRPM skips a test without rpm, which reads .rpm packages; make test installs it.
+func needRPM(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("rpm"); err != nil {
+		t.Skip("rpm is not installed")
+	}
+}
+
+// All that an .rpm tells rpm: the directories that rpm removes with it; documentation (d), which
+// --nodocs leaves out; and licences (l).
+func TestListingOfRPM(t *testing.T) {
+	needRPM(t)
+	want := `rdzv-1.0.0~rc1-1.x86_64 localhost 1767323046 xz Apache-2.0 The rdzv authors
+-rwxr-xr-x root root 1767323046 /usr/bin/rdzv
+drwxr-xr-x root root 1767323046 /usr/share/bash-completion
+drwxr-xr-x root root 1767323046 /usr/share/bash-completion/completions
+-rw-r--r-- root root 1767323046 /usr/share/bash-completion/completions/rdzv
+drwxr-xr-x root root 1767323046 /usr/share/doc/rdzv
+-rw-r--r-- root root 1767323046 /usr/share/doc/rdzv/LICENSE l
+-rw-r--r-- root root 1767323046 /usr/share/doc/rdzv/README.md d
+-rw-r--r-- root root 1767323046 /usr/share/doc/rdzv/THIRD_PARTY_LICENSES l
+drwxr-xr-x root root 1767323046 /usr/share/doc/rdzv/docs
+drwxr-xr-x root root 1767323046 /usr/share/doc/rdzv/docs/reference
+-rw-r--r-- root root 1767323046 /usr/share/doc/rdzv/docs/reference/files.md d
+drwxr-xr-x root root 1767323046 /usr/share/fish
+drwxr-xr-x root root 1767323046 /usr/share/fish/vendor_completions.d
+-rw-r--r-- root root 1767323046 /usr/share/fish/vendor_completions.d/rdzv.fish
+-rw-r--r-- root root 1767323046 /usr/share/man/man1/rdzv.1.gz d
+drwxr-xr-x root root 1767323046 /usr/share/zsh
+drwxr-xr-x root root 1767323046 /usr/share/zsh/site-functions
+-rw-r--r-- root root 1767323046 /usr/share/zsh/site-functions/_rdzv
+run a PyTorch program as one distributed job under any launcher
+`
+	cmd := exec.CommandContext(t.Context(), "rpm", "--query", "--queryformat",
+		`%{NEVRA} %{BUILDHOST} %{BUILDTIME} %{PAYLOADCOMPRESSOR} %{LICENSE} %{PACKAGER}\n`+
+			`[%{FILEMODES:perms} %{FILEUSERNAME} %{FILEGROUPNAME} %{FILEMTIMES} %{FILENAMES} `+
+			`%{FILEFLAGS:fflags}\n]%{SUMMARY}\n`, "--package", "rdzv-1.0.0~rc1-1.x86_64.rpm")
+	cmd.Dir = pack(t)
+	out, err := cmd.CombinedOutput()
+	if got := strings.ReplaceAll(string(out), " \n", "\n"); err != nil || got != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 
 // version is one version in the spelling of each kind of package.
 type version struct {
-	semantic string // 1.0.0, 1.0.0-rc.1, or a pseudo-version of Go; "+dirty" may follow
-	python   string // PEP 440
-	debian   string // deb-version(7), without a revision
-	tag      string // of an image
+	semantic     string // 1.0.0, 1.0.0-rc.1, or a pseudo-version of Go; "+dirty" may follow
+	python       string // PEP 440
+	distribution string // deb-version(7) and rpm-version(7), without a revision
+	tag          string // of an image
 }
 
 // A pseudo-version ends with time and commit (https://go.dev/ref/mod#pseudo-versions). Before the
@@ -30,10 +30,10 @@ func parseVersion(s string) (version, error) {
 	}
 	core, phase, number, date, commit, dirty := m[1], m[2], m[3], m[4], m[5], m[6]
 	return version{
-		semantic: s,
-		python:   core + python(phase, number, date) + dirty,
-		debian:   core + debian(phase, number, date, commit) + dirty,
-		tag:      strings.ReplaceAll(s, "+", "_"),
+		semantic:     s,
+		python:       core + python(phase, number, date) + dirty,
+		distribution: core + distribution(phase, number, date, commit) + dirty,
+		tag:          strings.ReplaceAll(s, "+", "_"),
 	}, nil
 }
 
@@ -50,10 +50,9 @@ func python(phase, number, date string) string {
 	return letters[phase] + number + ".dev" + date
 }
 
-// debian returns the suffix of 1.0.0: ~rc1, or ~rc1.dev20260102030405.64c12bf1a2b3 between rc1 and
-// rc2.
-// What begins with ~ sorts before the version without it.
-func debian(phase, number, date, commit string) string {
+// distribution returns the suffix of 1.0.0: ~rc1, or ~rc1.dev20260102030405.64c12bf1a2b3 between
+// rc1 and rc2. What begins with ~ sorts before the version without it.
+func distribution(phase, number, date, commit string) string {
 	switch {
 	case phase == "" && date == "":
 		return ""

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
 )
 
 func TestVersions(t *testing.T) {
-	for _, c := range []struct{ semantic, python, debian, tag string }{
+	for _, c := range []struct{ semantic, python, distribution, tag string }{
 		{"1.0.0", "1.0.0", "1.0.0", "1.0.0"},
 		{"1.0.0-rc.1", "1.0.0rc1", "1.0.0~rc1", "1.0.0-rc.1"},
 		{"1.2.0-alpha.10", "1.2.0a10", "1.2.0~alpha10", "1.2.0-alpha.10"},
@@ -20,7 +21,7 @@ func TestVersions(t *testing.T) {
 			"1.0.0~rc1.dev20260102030405.64c12bf1a2b3", "1.0.0-rc.1.0.20260102030405-64c12bf1a2b3"},
 	} {
 		got, err := parseVersion(c.semantic)
-		if want := (version{c.semantic, c.python, c.debian, c.tag}); err != nil || got != want {
+		if want := (version{c.semantic, c.python, c.distribution, c.tag}); err != nil || got != want {
 			t.Errorf("%s: %+v, %v; want %+v", c.semantic, got, err, want)
 		}
 	}
@@ -31,8 +32,26 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// dpkg sorts the versions of development between the releases.
-func TestDebianOrder(t *testing.T) {
+// dpkg and rpm sort the versions of development between the releases.
+func TestOrderOfVersions(t *testing.T) {
+	t.Run("dpkg", func(t *testing.T) {
+		wantSorted(t, func(a, b string) bool {
+			cmd := exec.CommandContext(t.Context(), "dpkg", "--compare-versions", a, "lt", b)
+			return cmd.Run() == nil
+		})
+	})
+	t.Run("rpm", func(t *testing.T) {
+		needRPM(t)
+		wantSorted(t, func(a, b string) bool {
+			out, err := exec.CommandContext(t.Context(), "rpm", "--eval",
+				fmt.Sprintf("%%{lua: print(rpm.vercmp('%s', '%s'))}", a, b)).Output()
+			return err == nil && string(out) == "-1\n"
+		})
+	})
+}
+
+func wantSorted(t *testing.T, less func(a, b string) bool) {
+	t.Helper()
 	order := strings.Fields("0.0.0-20260102030405-64c12bf1a2b3 1.0.0-rc.1 " +
 		"1.0.0-rc.1.0.20260102030405-64c12bf1a2b3 1.0.0-rc.2 1.0.0 " +
 		"1.0.1-0.20260102030405-64c12bf1a2b3 1.0.1")
@@ -42,9 +61,8 @@ func TestDebianOrder(t *testing.T) {
 		if errA != nil || errB != nil {
 			t.Fatal(errA, errB)
 		}
-		cmd := exec.CommandContext(t.Context(), "dpkg", "--compare-versions", a.debian, "lt", b.debian)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s is not before %s: %v %s", a.debian, b.debian, err, out)
+		if !less(a.distribution, b.distribution) {
+			t.Errorf("%s is not before %s", a.distribution, b.distribution)
 		}
 	}
 }
