@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"rdzv/wrap/internal/holder"
+
+	"rdzv/internal/proctest"
 )
 
 // TestStopDumpStacks: Stop.DumpStacks sends SIGABRT to a worker that catches it, else SIGTERM.
@@ -99,6 +101,7 @@ var ignoringTerm = role("ignoring SIGTERM", func() {
 // TestPythonStacks: at the end of the grace period Python prints its stacks, and leaves no core
 // file.
 func TestPythonStacks(t *testing.T) {
+	proctest.NeedProgram(t, "/usr/bin/python3")
 	nothingLeft(t)
 	out, l := lines(t)
 	stderr, text := output(t)

@@ -205,6 +205,7 @@ while True:
 
 // TestLateStop: the agent does not stop before a worker that stops late.
 func TestLateStop(t *testing.T) {
+	proctest.NeedProgram(t, "/usr/bin/python3")
 	nothingLeft(t)
 	term, sh := startShell(t, stopsLate)
 	term.await("ready")
