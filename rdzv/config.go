@@ -70,6 +70,10 @@ type Config struct {
 	// none.
 	Answer func(context.Context, Question) ([]byte, error)
 
+	// ReadDetails lets Summary have the details of all workers also on the agent that leads the job,
+	// and on that of rank 0.
+	ReadDetails bool
+
 	keepHistory time.Duration // instead of 1 min, in tests
 	jobTTL      time.Duration // of the job's lease, in tests
 }

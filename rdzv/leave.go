@@ -28,8 +28,8 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 			s.life.end(errLeft, s.signals)
 			return
 		}
-		if err == nil && reports(s.config.Self.ID, s.Leads(), l.summary.Verdict) {
-			l.summary.Failures, err = s.outcomes.failures(ctx, l.summary.Verdict)
+		if err == nil && s.reports(l.summary.Verdict) {
+			l.summary.Failures, l.summary.Details, err = s.outcomes.read(ctx, l.summary.Verdict)
 		}
 		l.err = err
 		parting := registration.Nothing
@@ -60,9 +60,16 @@ func summarize(v *Verdict, all *record.Settled, err error, self string) Summary 
 	return sum
 }
 
-// reports tells whether an agent reports the job's failure: only this one reads all outcomes.
-func reports(self string, leads bool, v *Verdict) bool {
-	return v != nil && (v.Kind == Failed && v.By == self || v.Kind == Lost && leads)
+// reports tells whether this agent reports how the job ended: only such agents read all outcomes.
+func (s *Session) reports(v *Verdict) bool {
+	seat := s.seat.Load()
+	switch {
+	case v == nil:
+		return false
+	case v.Kind == Failed && v.By == s.config.Self.ID, v.Kind == Lost && s.Leads():
+		return true
+	}
+	return s.config.ReadDetails && seat != nil && (s.Leads() || seat.Has(0))
 }
 
 // awaitSettled waits until the attempt has ended, and then at most for the limit until all agents

@@ -54,13 +54,16 @@ func (o *outcomes) withdraw(ctx context.Context) error {
 	return nil
 }
 
-// failures returns the failures of other workers than that of a verdict, in the order in which they
-// were written. Only the agent that reports the job's failure reads all outcomes.
-func (o *outcomes) failures(ctx context.Context, v *Verdict) (failed []FailedWorker, err error) {
+// read returns the failures of other workers than that of a verdict, in the order in which they
+// were written, and the details of all workers. Only agents that report the job's end read all
+// outcomes.
+func (o *outcomes) read(ctx context.Context, v *Verdict) (
+	failed []FailedWorker, details []Detail, err error,
+) {
 	all, err := o.store.Get(ctx, string(o.keys.Outcomes()), clientv3.WithPrefix(),
 		clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the outcomes: %w", err)
+		return nil, nil, fmt.Errorf("cannot read the outcomes: %w", err)
 	}
 	for _, kv := range all.Kvs {
 		o, err := record.Decode[Outcome](kv.Value)
@@ -72,6 +75,7 @@ func (o *outcomes) failures(ctx context.Context, v *Verdict) (failed []FailedWor
 				failed = append(failed, FailedWorker{o.Host, w})
 			}
 		}
+		details = append(details, o.Details...)
 	}
-	return failed, nil
+	return failed, details, nil
 }

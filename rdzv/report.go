@@ -74,9 +74,11 @@ func (s *Session) Stall(ctx context.Context, stall Stall, took time.Duration) er
 }
 
 // Settle publishes how all workers of this agent ended. An agent that has started none passes none.
-// If there is no verdict yet, a worker that failed or is missing ends the job.
-func (s *Session) Settle(ctx context.Context, workers []Worker) error {
+// If there is no verdict yet, a worker that failed or is missing ends the job. Details are for the
+// agents that read them, see Config.ReadDetails.
+func (s *Session) Settle(ctx context.Context, workers []Worker, details ...Detail) error {
 	o := record.NewOutcome(s.config.Self.Host, workers)
+	o.Details = record.ClippedDetails(details)
 	o.Ending = s.ending.Load() && survivesLoss(s.config.Attempt, s.signals.World.Load())
 	return s.outcomes.put(ctx, o)
 }

@@ -32,8 +32,10 @@ type Summary struct {
 	Withdrawn bool
 	// Failures are the other workers that failed before they were stopped, in the order
 	// of the store. Only the agent that reports the failure has them: the one that the
-	// verdict is about, or the host of the store if an agent was lost.
+	// verdict is about, or the host of the store if an agent was lost; see also Config.ReadDetails.
 	Failures []FailedWorker
+	// Details are those of the workers of agents that have settled. The same agents have them.
+	Details []Detail
 }
 
 // FailedWorker is a worker that failed, and its node.

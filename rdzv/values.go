@@ -9,6 +9,7 @@ import (
 // What agents publish, and what they agree on. These values are decided on in package internal/job.
 type (
 	Comparison   = record.Comparison
+	Detail       = record.Detail
 	Exports      = record.Exports
 	Fact         = record.Fact
 	Facts        = record.Facts

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -200,9 +201,24 @@ func TestLargestOutcomeIsReadable(t *testing.T) {
 		workers[i] = Worker{Rank: 1 << 30, LocalRank: i, PID: 1 << 30, Signal: 64, Stopped: true,
 			RanFor: 1 << 60, Code: 1, Text: strings.Repeat("\x01", 100<<10)}
 	}
-	o, err := record.Decode[Outcome]([]byte(record.Encode(record.NewOutcome("node0", workers))))
+	details := make([]Detail, MaxSlots)
+	for i := range details {
+		details[i] = Detail{Rank: 1 << 30, Start: 1 << 50, Init: 1 << 50, FirstOutput: 1 << 50,
+			End: 1 << 50, Stderr: []string{
+				strings.Repeat("\x01", 100<<10), strings.Repeat("\x02", 100<<10), "last",
+			}}
+	}
+	all := record.NewOutcome("node0", workers)
+	all.Details = record.ClippedDetails(details)
+	o, err := record.Decode[Outcome]([]byte(record.Encode(all)))
 	if err != nil || len(o.Workers) != len(workers) || o.Workers[0].Text == "" {
 		t.Errorf("%d workers, %v", len(o.Workers), err)
+	}
+	if n := len(o.Details); n != MaxSlots || !slices.Contains(o.Details[0].Stderr, "last") {
+		t.Errorf("%d details, of which the first has the stderr %.100q", n, o.Details[0].Stderr)
+	}
+	if len(details[0].Stderr[0]) != 100<<10 {
+		t.Error("the caller's details were changed")
 	}
 	if len(workers[0].Text) != 100<<10 {
 		t.Error("the caller's workers were changed")

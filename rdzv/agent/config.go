@@ -185,10 +185,12 @@ type Config struct {
 	LogDir string
 	// Show are the ranks whose output is shown, such as "0,4-7", the local ranks such as
 	// "local:0", or "none"; "" shows all. The others do not get Stdout and Stderr. Not with
-	// RankTimes lets Result.Ranks have when the workers have reached init_process_group.
-	RankTimes bool
 	// NoCapture, as Tag and LogDir.
 	Show string
+
+	// RankTimes lets Result.Ranks have when the workers have reached init_process_group, and the times
+	// of the workers of other agents.
+	RankTimes bool
 
 	// Problems are reasons found by the caller for which the job cannot run with this agent. All
 	// agents report them, and none starts workers.

@@ -178,7 +178,7 @@ func (m *membership) enter(ctx context.Context) (err error) {
 func (m *membership) sessionConfig() rdzv.Config {
 	c := rdzv.Config{
 		Job: m.local.Job, Self: m.self, JoinBy: m.joinBy, SettleTimeout: m.local.Config.settleTimeout(),
-		Answer: m.observed.answer, Renewed: m.lease.Renew,
+		Answer: m.observed.answer, Renewed: m.lease.Renew, ReadDetails: m.local.Config.RankTimes,
 	}
 	if m.checking != nil {
 		c.Answer = m.checking.answer
@@ -268,9 +268,11 @@ func (m *membership) problems() []rdzv.Problem {
 // settle reports to the job that all workers of this agent have ended. When all agents have
 // settled, one of them writes its report: this agent's own event about the job's end comes before
 // that.
-func (m *membership) settle(workers []rdzv.Worker) {
+func (m *membership) settle(workers []rdzv.Worker, details ...rdzv.Detail) {
 	m.awaitReported()
-	m.events.write(func(ctx context.Context) error { return m.session.Settle(ctx, workers) })
+	m.events.write(func(ctx context.Context) error {
+		return m.session.Settle(ctx, workers, details...)
+	})
 }
 
 // awaitReported waits until this agent has reported the job's end, if the job has ended.

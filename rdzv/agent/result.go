@@ -21,16 +21,20 @@ import (
 type Result struct {
 	Job string
 	rdzv.Summary
-	World     rdzv.World  // zero if the job ended before it was agreed
-	Failure   *Failure    // as reported; nil if this agent has reported none
-	Hosting   bool        // the store was in this process
-	Leads     bool        // this agent led the job: it hosted the store, or etcd's agents elected it
-	StoreLost bool        // the store was lost before this agent left
-	Ended     JobEnded    // as reported
-	Ranks     []RankTimes // when the workers of this agent have started and ended in the last attempt
+	World     rdzv.World // zero if the job ended before it was agreed
+	Failure   *Failure   // as reported; nil if this agent has reported none
+	Hosting   bool       // the store was in this process
+	Leads     bool       // this agent led the job: it hosted the store, or etcd's agents elected it
+	StoreLost bool       // the store was lost before this agent left
+	Ended     JobEnded   // as reported
+	// Ranks are when workers have started and ended in the last attempt: those of this agent, and if
+	// it has Config.RankTimes and leads the job, runs rank 0 or reports the failure, those of all
+	// agents that have settled.
+	Ranks []RankTimes
 }
 
-// RankTimes are times of one worker; nil is a time that is not known, or has not come.
+// RankTimes are times of one worker, by the clock of its node; nil is a time that is not known, or
+// has not come.
 type RankTimes struct {
 	Rank  int        `json:"rank"`
 	Start *time.Time `json:"start"`
@@ -38,6 +42,28 @@ type RankTimes struct {
 	Init        *time.Time `json:"init"`
 	FirstOutput *time.Time `json:"first_output"` // of what the agent reads
 	End         *time.Time `json:"end"`
+}
+
+// timesOf are the times of workers; of several details of one, the first counts.
+func timesOf(details []rdzv.Detail) (list []RankTimes) {
+	known := func(ms int64) *time.Time {
+		if ms == 0 {
+			return nil
+		}
+		return new(time.UnixMilli(ms).UTC())
+	}
+	seen := map[int]bool{}
+	for _, d := range details {
+		if seen[d.Rank] {
+			continue
+		}
+		seen[d.Rank] = true
+		list = append(list, RankTimes{
+			Rank: d.Rank, Start: known(d.Start), Init: known(d.Init), FirstOutput: known(d.FirstOutput),
+			End: known(d.End),
+		})
+	}
+	return list
 }
 
 // JoinTimeoutError says that not all agents joined within Config.JoinTimeout.

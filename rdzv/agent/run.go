@@ -213,7 +213,7 @@ func (m *membership) workers(in *interrupts) *workers {
 	}
 	w.settle = func(list []rdzv.Worker) {
 		if w.vanishes = m.vanishes(in); !w.vanishes {
-			m.settle(list)
+			m.settle(list, w.details(list)...)
 		}
 	}
 	w.lease = overlap.Lease{
@@ -260,7 +260,8 @@ func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 	r = Result{
 		Job: m.local.Job, Summary: summary, World: m.world,
 		Hosting: m.conn.hosting(), Leads: m.session.Leads(),
-		StoreLost: errors.Is(err, rdzv.ErrStoreLost), Ended: a.jobEnded(), Ranks: w.times(),
+		StoreLost: errors.Is(err, rdzv.ErrStoreLost), Ended: a.jobEnded(),
+		Ranks: timesOf(append(w.details(nil), summary.Details...)),
 	}
 	if a.announcer().Failure(summary, r.StoreLost) {
 		r.Failure = a.failure(summary, w.endings)

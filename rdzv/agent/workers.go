@@ -109,24 +109,30 @@ func (w *workers) gpus(ctx context.Context) []*status.GPU {
 	return used
 }
 
-// times are those of the workers.
-func (w *workers) times() (list []RankTimes) {
+// details are those of the workers; ended are how they ended, if all have.
+func (w *workers) details(ended []rdzv.Worker) (list []rdzv.Detail) {
 	if w.world.Size == 0 || w.world.Seat.RankOf(0) < 0 {
 		return nil // it was not agreed, or this agent is a spare
 	}
-	known := func(t time.Time) *time.Time {
+	known := func(t time.Time) int64 {
 		if t.IsZero() {
-			return nil
+			return 0
 		}
-		return new(t.UTC().Truncate(time.Millisecond))
+		return t.UnixMilli()
 	}
+	v := w.session.Verdict() // that of a worker's failure may arrive later
 	for i := range w.tally.Number {
 		rank := w.world.Seat.RankOf(i)
 		start, init, end := w.tally.Times(rank)
-		list = append(list, RankTimes{
-			Rank: rank, Start: known(start), Init: known(init), FirstOutput: known(w.output.last[i].First()),
-			End: known(end),
-		})
+		d := rdzv.Detail{
+			Rank: rank, Start: known(start), Init: known(init),
+			FirstOutput: known(w.output.last[i].First()), End: known(end),
+		}
+		failed := func(e rdzv.Worker) bool { return e.Rank == rank && e.FailedAlone() }
+		if slices.ContainsFunc(ended, failed) && (v == nil || v.By == w.id && v.Rank == rank) {
+			d.Stderr = w.endings[i].Findings.Lines
+		}
+		list = append(list, d)
 	}
 	return list
 }

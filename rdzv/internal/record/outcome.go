@@ -14,11 +14,44 @@ import (
 type Outcome struct {
 	Host    string   `json:"host"`
 	Workers []Worker `json:"workers"`
+	Details []Detail `json:"details,omitempty"` // of workers, as far as they are known
 	// Withdrawn says that the agent is to leave, and has no workers: see Session.Withdraw.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	// Ending says that the agent has received a signal that ends the attempt: if another agent
 	// withdrew first, the signal was for all.
 	Ending bool `json:"ending,omitempty"`
+}
+
+// Detail is what reports say of a worker beyond how it ended. Times are in ms since 1970, by the
+// clock of the worker's node; 0 is not known.
+type Detail struct {
+	Rank        int   `json:"rank"`
+	Start       int64 `json:"start,omitempty"`
+	Init        int64 `json:"init,omitempty"` // when it has reached init_process_group
+	FirstOutput int64 `json:"output,omitempty"`
+	End         int64 `json:"end,omitempty"`
+	// Stderr are its last lines or its traceback, if its failure may have ended the job.
+	Stderr []string `json:"stderr,omitempty"`
+}
+
+// maxStderr is how many bytes of Detail.Stderr an outcome has; JSON may need six for one.
+const maxStderr = MaxValue / 64
+
+// ClippedDetails are details of the size that is allowed: with the last lines that fit.
+func ClippedDetails(details []Detail) []Detail {
+	details, budget := slices.Clone(details), maxStderr
+	for i := range details {
+		lines := slices.Clone(details[i].Stderr)
+		for at, line := range slices.Backward(lines) {
+			lines[at] = Clip(line)
+			if budget -= len(lines[at]); budget < 0 {
+				lines = lines[at+1:]
+				break
+			}
+		}
+		details[i].Stderr = lines
+	}
+	return details
 }
 
 // Worker is how one worker ended.

@@ -4,6 +4,7 @@ package reportfile
 import (
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"rdzv/cmd/rdzv/internal/announce"
@@ -36,8 +37,7 @@ type Report struct {
 	Message   string           `json:"message,omitempty"`
 	*failure
 	Stall *stall `json:"stall,omitempty"`
-	// Ranks are the times of all ranks in the last attempt, null where this agent does not know them:
-	// it knows those of its own workers.
+	// Ranks are the times of all ranks in the last attempt, null where this agent does not know them.
 	Ranks []agent.RankTimes `json:"ranks,omitempty"`
 }
 
@@ -139,12 +139,10 @@ func (r *Report) Ended(end agent.Result) {
 		r.write(string(rdzv.Lost), code, line, nil)
 	case end.Failure != nil:
 		f := failureOf(v)
-		f.OOM, f.Stderr = end.Failure.OOM, end.Failure.Stderr
-		for _, o := range end.Failures {
-			f.Others = append(f.Others, other{o.Rank, o.Host, announce.StatusLine(o.Code, o.Signal), o.Text})
-		}
+		f.OOM, f.Stderr, f.Others = end.Failure.OOM, end.Failure.Stderr, othersOf(end)
 		r.write(string(v.Kind), code, v.Text, f)
-	case v.Kind == rdzv.Failed: // the worker's agent writes it, see also early
+	case v.Kind == rdzv.Failed:
+		r.failedElsewhere(end, code)
 	case end.Leads, end.StoreLost, r.rank0:
 		kind := string(v.Kind)
 		if v.Kind == rdzv.Done {
@@ -157,6 +155,28 @@ func (r *Report) Ended(end agent.Result) {
 		r.set(kind, code, line, nil)
 		r.writeBy(write, reportTimeout)
 	}
+}
+
+// failedElsewhere completes what Early has written, if the worker's agent has settled. If both
+// agents have the same file, it does not matter which one writes last: they know the same.
+func (r *Report) failedElsewhere(end agent.Result, code int) {
+	v := end.Verdict
+	at := slices.IndexFunc(end.Details, func(d rdzv.Detail) bool { return d.Rank == v.Rank })
+	if at < 0 || !end.Leads && !r.rank0 {
+		return
+	}
+	f := failureOf(v)
+	f.Stderr, f.Others = end.Details[at].Stderr, othersOf(end)
+	r.set(string(v.Kind), code, v.Text, f)
+	r.writeBy(replaceReport, reportTimeout)
+}
+
+// othersOf are the other workers that failed.
+func othersOf(end agent.Result) (list []other) {
+	for _, o := range end.Failures {
+		list = append(list, other{o.Rank, o.Host, announce.StatusLine(o.Code, o.Signal), o.Text})
+	}
+	return list
 }
 
 // Early writes what the agents that lead the job or run rank 0 know about the failure of another
@@ -177,7 +197,7 @@ func (r *Report) Early(end agent.JobEnded) {
 func failureOf(v *rdzv.Verdict) *failure {
 	return &failure{
 		Rank: v.Rank, LocalRank: v.LocalRank, Host: v.Host, PID: v.PID, Signal: v.Signal,
-		Seconds: v.RanFor,
+		OOM: v.OOM, Seconds: v.RanFor,
 	}
 }
 

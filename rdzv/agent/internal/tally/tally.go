@@ -151,7 +151,7 @@ func (t *Tally) Reached(rank int) {
 }
 
 // Times are when a rank has started, reached init_process_group and ended; zero if it has not, or
-// that is not known.
+// that is not known. The end of one whose failure is held back is before its End.
 func (t *Tally) Times(rank int) (start, init, end time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,7 +162,9 @@ func (t *Tally) Times(rank int) (start, init, end time.Time) {
 	}
 	for i, w := range t.ended {
 		if w.Rank == rank && !start.IsZero() {
-			end = t.at[i]
+			if end = t.at[i]; w.RanFor > 0 {
+				end = start.Add(time.Duration(w.RanFor))
+			}
 		}
 	}
 	return start, t.reached[rank], end

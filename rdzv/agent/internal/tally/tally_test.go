@@ -50,3 +50,18 @@ func TestProgressBeforeClose(t *testing.T) {
 		})
 	}
 }
+
+// A worker whose failure is held back has ended before that is recorded.
+func TestTimesOfFailureHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tally := &Tally{Number: 2}
+		began := time.Now()
+		tally.Start(Process{Rank: 1})
+		time.Sleep(3 * time.Second)
+		tally.End(rdzv.Worker{Rank: 1, RanFor: rdzv.Seconds(2 * time.Second)})
+		if start, _, end := tally.Times(1); !start.Equal(began) || !end.Equal(began.Add(2*time.Second)) {
+			t.Errorf("it has run from %v to %v, want 2s from %v", start, end, began)
+		}
+		tally.Close()
+	})
+}
