@@ -24,19 +24,28 @@ func Foreign() map[string]string {
 		visible = "set CUDA_VISIBLE_DEVICES on each node, and use --nproc-per-node gpu"
 		mpirun  = "give it to mpirun, before rdzv"
 		srun    = "give it to srun, before rdzv"
+		environ = "omit it: workers get the environment of rdzv"
+		elastic = "use --nodes MIN:MAX"
+		logs    = "use --log-dir DIR"
 		docker  = "give it to docker run, and start rdzv inside the container"
 		program = "give it to the program"
 	)
 	return map[string]string{
 		// mpirun and mpiexec.hydra
 		"n": workers, "np": workers, "c": workers, "ppn": workers, "npernode": workers, "N": nodes,
-		"x": export, "genv": export, "H": hosts, "host": hosts, "hosts": hosts, "f": hosts,
-		"hostfile": hosts, "machinefile": hosts,
-		"tag-output": "use --tag", "output-filename": "use --log-dir DIR",
+		"nprocs": workers, "num-procs": workers, "procs": workers, "perhost": workers,
+		"pernode": "use --nproc-per-node 1",
+		"x":       export, "genv": export, "H": hosts, "host": hosts, "hosts": hosts, "f": hosts,
+		"hostfile": hosts, "machinefile": hosts, "default-hostfile": hosts, "hostlist": hosts,
+		"tag-output": "use --tag", "prepend-rank": "use --tag", "output-filename": logs,
+		"genvlist": export, "envlist": export, "genvall": environ, "envall": environ,
 		"bind-to":       mpirun + "; rdzv leaves the binding as it is, unless --bind numa is given",
 		"oversubscribe": none, "allow-run-as-root": none,
 		"map-by": mpirun, "rank-by": mpirun, "mca": mpirun, "report-bindings": mpirun,
-		"iface": "use --net NAME", "wdir": "use --chdir DIR",
+		"rankfile": mpirun, "nolocal": mpirun, "bynode": mpirun, "byslot": mpirun, "npersocket": mpirun,
+		"display-map": mpirun, "display": mpirun, "prefix": mpirun, "timeout": mpirun,
+		"merge-stderr-to-stdout": mpirun,
+		"iface":                  "use --net NAME", "wdir": "use --chdir DIR",
 		// srun
 		"ntasks": workers, "ntasks-per-node": workers, "nodelist": hosts, "w": hosts,
 		"label": "use --tag", "l": "use --tag",
@@ -44,6 +53,16 @@ func Foreign() map[string]string {
 		"gpus-per-node": srun, "gpu-bind": srun, "G": srun, "mem": srun, "time": srun, "mpi": srun,
 		"partition": srun, "account": srun, "A": srun, "qos": srun, "exclusive": srun,
 		"constraint": srun, "p": srun, "job-name": "use --job NAME, if at all",
+		"ntasks-per-core": srun, "ntasks-per-gpu": srun, "ntasks-per-socket": srun, "nodefile": hosts,
+		"mem-per-cpu": srun, "mem-per-gpu": srun, "mem-bind": srun, "cpus-per-gpu": srun,
+		"gpus-per-socket": srun, "tres-bind": srun, "threads-per-core": srun, "hint": srun,
+		"reservation": srun, "distribution": srun, "overlap": srun, "signal": srun, "dependency": srun,
+		"kill-on-bad-exit": srun, "K": srun, "no-kill": srun, "wait": srun, "unbuffered": srun,
+		"u": "omit it: the output of python is not buffered", "output": logs, "o": logs, "error": logs,
+		"D": "use --chdir DIR",
+		// torch.distributed.launch, and programs that start themselves
+		"use-env": "omit it: programs read LOCAL_RANK", "rank": "use --node-rank N, if at all",
+		"world-size": "use --nodes N, and --nproc-per-node N for the number of workers on each",
 		// accelerate
 		"num-machines": nodes, "machine-rank": "use --node-rank N, if at all",
 		"main-process-ip": master, "main-process-port": "use --master-port PORT, if at all",
@@ -58,14 +77,23 @@ func Foreign() map[string]string {
 			": ACCELERATE_USE_DEEPSPEED=true, with --export NAME=VALUE",
 		"deepspeed-config-file": program +
 			": ACCELERATE_DEEPSPEED_CONFIG_FILE, with --export NAME=VALUE",
+		"main-training-function": program, "cpu": program + ": ACCELERATE_USE_CPU=true, with " +
+			"--export NAME=VALUE",
+		"deepspeed-hostfile": hosts, "mpirun-hostfile": hosts, "deepspeed-multinode-launcher": none,
 		"use-fsdp": "give FullyShardedDataParallelPlugin to Accelerator, in the program",
 		// DeepSpeed
 		"num-gpus": "use --nproc-per-node N, or --nproc-per-node gpu", "num-nodes": nodes,
 		"num-accelerators": "use --nproc-per-node N, or --nproc-per-node gpu",
-		"include":          visible, "exclude": visible, "no-ssh": none,
-		"no-local-rank": "omit it: programs read LOCAL_RANK",
+		"include":          visible, "exclude": visible, "no-ssh": none, "ssh-port": none,
+		"force-multi": none, "save-pid": none,
+		"launcher-args":    "give them to the launcher, before rdzv",
+		"elastic-training": elastic, "min-elastic-nodes": elastic, "max-elastic-nodes": elastic,
+		"enable-each-rank-log": logs, "bind-cores-to-rank": "use --bind numa",
+		"bind-core-list": "use --bind numa",
+		"no-local-rank":  "omit it: programs read LOCAL_RANK",
 		// Lightning
-		"devices":      "use --nproc-per-node N, and give devices=N to Trainer or Fabric",
+		"devices":     "use --nproc-per-node N, and give devices=N to Trainer or Fabric",
+		"accelerator": program, "strategy": program, "precision": program,
 		"main-address": master, "main-port": "use --master-port PORT, if at all",
 		// docker
 		"env": export, "e": export, "gpus": "use --nproc-per-node gpu",
@@ -83,6 +111,9 @@ func Foreign() map[string]string {
 func foreignSwitches() []string {
 	return []string{
 		"tag-output", "oversubscribe", "allow-run-as-root", "report-bindings", "label", "l",
+		"pernode", "prepend-rank", "genvall", "envall", "nolocal", "bynode", "byslot", "display-map",
+		"merge-stderr-to-stdout", "overlap", "kill-on-bad-exit", "K", "no-kill", "unbuffered", "u",
+		"use-env", "cpu", "force-multi", "elastic-training", "bind-cores-to-rank",
 		"exclusive", "multi-gpu", "same-network", "use-deepspeed", "use-fsdp", "no-ssh",
 		"no-local-rank", "rm", "it", "i", "privileged", "deep",
 	}
