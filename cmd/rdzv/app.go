@@ -56,7 +56,7 @@ func (a *app) print(text string) int {
 
 // onTerminal returns the screen of stdout, the zero value if that is not a terminal.
 func (a *app) onTerminal() console.Screen {
-	return console.ScreenOf(a.stdout, a.env["TERM"], a.env["NO_COLOR"] != "")
+	return console.ScreenOf(a.stdout, console.SettingOf(a.env))
 }
 
 // painted is a table with its marks coloured, if stdout shows colours.

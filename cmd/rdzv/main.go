@@ -41,7 +41,7 @@ func newApp(now func() time.Time) *app {
 	}
 	return &app{
 		now: now, environ: environ, env: env, stdin: os.Stdin, stdout: os.Stdout, stderr: stderr,
-		console:  console.New(stderr, env["TERM"], env["NO_COLOR"] != ""),
+		console:  console.New(stderr, console.SettingOf(env)),
 		dir:      dir,
 		commands: allCommands(),
 	}

@@ -54,12 +54,9 @@ type Console struct {
 }
 
 // New returns a console that writes to stderr, which may be a terminal. Writing to a pipe that
-// nobody reads blocks for a limited time. term is the variable TERM, noColor whether NO_COLOR is
-// set.
-func New(stderr *os.File, term string, noColor bool) *Console {
-	return &Console{
-		out: newPipeWriter(stderr), screen: ScreenOf(stderr, term, noColor), file: stderr,
-	}
+// nobody reads blocks for a limited time.
+func New(stderr *os.File, s Setting) *Console {
+	return &Console{out: newPipeWriter(stderr), screen: ScreenOf(stderr, s), file: stderr}
 }
 
 // At is this console if stderr is nil, or else one with the same settings for stderr of another

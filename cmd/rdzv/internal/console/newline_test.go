@@ -81,7 +81,7 @@ func TestNewLineInFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.WriteString(test.before)
-		c := New(f, "", false)
+		c := New(f, Setting{})
 		c.Warn("one")
 		c.Warn("two")
 		f.Close()

@@ -18,20 +18,41 @@ type Screen struct {
 	size func() (rows, columns int)
 }
 
+// Setting is what the environment says of the terminals of a process.
+type Setting struct {
+	Term    string // the variable TERM
+	NoColor bool   // NO_COLOR is set
+	// Relayed says that a launcher may have made the terminal, of which it copies the output
+	// elsewhere: Open MPI gives each task a pseudoterminal as stdout.
+	Relayed bool
+}
+
+// SettingOf reads it.
+func SettingOf(env map[string]string) Setting {
+	return Setting{
+		Term: env["TERM"], NoColor: env["NO_COLOR"] != "",
+		Relayed: env["OMPI_COMM_WORLD_RANK"] != "" || env["PMIX_RANK"] != "",
+	}
+}
+
 // ScreenOf inspects a stream. It follows NO_COLOR (no-color.org), TERM=dumb, and TERM=unknown,
-// which sudo sets where TERM is not set. Neither has colours (terminfo).
-func ScreenOf(f *os.File, term string, noColor bool) Screen {
+// which sudo sets where TERM is not set. Neither has colours (terminfo). A terminal that a launcher
+// has made has no size, unlike that of a person, and counts as a file.
+func ScreenOf(f *os.File, s Setting) Screen {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
 		return Screen{}
 	}
-	capable := term != "" && term != "dumb" && term != "unknown"
 	size := func() (rows, columns int) {
 		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
 			return int(size.Row), int(size.Col)
 		}
 		return 0, 0
 	}
-	return Screen{terminal: true, rewrites: capable, colour: capable && !noColor, size: size}
+	if rows, columns := size(); s.Relayed && rows == 0 && columns == 0 {
+		return Screen{}
+	}
+	capable := s.Term != "" && s.Term != "dumb" && s.Term != "unknown"
+	return Screen{terminal: true, rewrites: capable, colour: capable && !s.NoColor, size: size}
 }
 
 // Coloured is a screen for tests that shows colours.

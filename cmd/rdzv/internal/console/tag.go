@@ -8,10 +8,10 @@ import (
 )
 
 // Tags returns a function that makes what is before each line of a rank on a host: in a colour of
-// the rank if both streams are terminals that show colours. For term and noColor see New.
-func Tags(stdout, stderr *os.File, term string, noColor bool) func(rank int, host string) string {
-	screen := ScreenOf(stdout, term, noColor)
-	screen.colour = screen.colour && ScreenOf(stderr, term, noColor).colour
+// the rank if both streams are terminals that show colours.
+func Tags(stdout, stderr *os.File, s Setting) func(rank int, host string) string {
+	screen := ScreenOf(stdout, s)
+	screen.colour = screen.colour && ScreenOf(stderr, s).colour
 	colours := []string{"36", "32", "35", "34"} // red is for errors
 	return func(rank int, host string) string {
 		tag := fmt.Sprintf("[%d %s]", rank, visible.Line(host))

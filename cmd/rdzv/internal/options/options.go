@@ -141,7 +141,7 @@ func (o *Options) Config(p Process) agent.Config {
 		c.Environ = slices.DeleteFunc(slices.Clone(p.Environ), isEtcdPassword)
 	}
 	if c.Tag != nil {
-		c.Tag = console.Tags(p.Stdout, p.Stderr, p.Env["TERM"], p.Env["NO_COLOR"] != "")
+		c.Tag = console.Tags(p.Stdout, p.Stderr, console.SettingOf(p.Env))
 	}
 	return c
 }
