@@ -116,7 +116,7 @@ func TestAddressSpaceLimit(t *testing.T) {
 			*rdzvBin, "exec", "--nproc-per-node", "4", "--", "true")
 	}
 	low := limited(1 << 20)
-	low.checkCode(125)
+	low.checkCode(121)
 	checkOneLine(t, low, fmt.Sprintf("address-space limit too low: %d kB (%d kB needed)", 1<<20,
 		needed))
 	limited(needed).checkCode(0)

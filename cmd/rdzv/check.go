@@ -91,6 +91,9 @@ func (a *app) checkNodes(args []string) int {
 		end: termination.End{Env: a.env, Console: a.console, Words: words},
 	}
 	local, err := c.plan(args)
+	if _, is := errors.AsType[*agent.ProblemError](err); is {
+		return c.codeOf(agent.Result{}, err)
+	}
 	if err != nil {
 		c.end.By(err, codeUsage, err.Error())
 		return a.usage(err, "check")
@@ -113,7 +116,10 @@ func (c *checking) plan(args []string) (*agent.Local, error) {
 	c.words.SetCommand("check", args[:len(args)-len(words)], words)
 	program, badProgram := a.program("check", words, o)
 	problems, err := o.CheckFiles(a.process())
-	if err = errors.Join(badProgram, err, o.Check(a.env), agent.CheckLimits()); err != nil {
+	if err = errors.Join(badProgram, err, o.Check(a.env)); err != nil {
+		return nil, err
+	}
+	if err := agent.CheckLimits(); err != nil {
 		return nil, err
 	}
 	a.console.Set(o.Output.Quiet, o.Output.Verbose)

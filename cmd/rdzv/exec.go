@@ -51,7 +51,6 @@ func (a *app) exec(args []string) int {
 		e.exit(code, exitorder.First{}, envmap.Placement{})
 		return code
 	}
-	a.console.Timed(a.now)
 	e.report.Job, e.announce = local.Job, local.FirstOfNode()
 	if local.FirstOfJob() {
 		a.advise(e.program, e.options)
@@ -96,8 +95,9 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	if err := e.read(args); err != nil {
 		return nil, err
 	}
+	e.app.console.Timed(e.app.now)
 	if err := agent.CheckLimits(); err != nil {
-		return nil, fmt.Errorf("cannot run exec: %w", err)
+		return nil, err
 	}
 	own, output := e.app.console, e.options.Output
 	own.Set(output.Quiet, output.Verbose)

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -141,5 +142,10 @@ func (l *Local) findProblems() {
 }
 
 // CheckLimits checks whether this process may open as many files and use as many addresses as an
-// agent itself needs.
-func CheckLimits() error { return limits.Check() }
+// agent itself needs. If not the error is a *[ProblemError].
+func CheckLimits() error {
+	if err := limits.Check(); err != nil {
+		return &ProblemError{fmt.Errorf("cannot run an agent on %s: %w", host.Name(), err)}
+	}
+	return nil
+}

@@ -281,8 +281,8 @@ func withProblem(problems []rdzv.Problem, err error) []rdzv.Problem {
 	return append(problems, p)
 }
 
-// ProblemError is a problem that prevents this agent even from joining: it would have to host the
-// store, and cannot.
+// ProblemError is a problem of this node that prevents this agent even from joining: a limit is too
+// low, or it would have to host the store, and cannot.
 type ProblemError struct{ Err error }
 
 func (e *ProblemError) Error() string { return e.Err.Error() }
