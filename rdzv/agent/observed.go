@@ -218,6 +218,7 @@ func (o *observed) stacks(ctx context.Context, dump bool) stacks.Node {
 	for _, s := range w.tally.Running() {
 		n.Workers = append(n.Workers, stacks.Worker{Rank: s.Rank, PID: s.PID})
 	}
+	w.noteInit(o.proc, n.Workers)
 	at := stacks.Observer{
 		Proc: o.proc, Took: inspect.Interval, MasterPort: w.world.MasterPort,
 	}

@@ -20,6 +20,7 @@ import (
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/agent/internal/workerstatus"
 	"rdzv/rdzv/masterport"
+	"rdzv/rdzv/stacks"
 	"rdzv/rdzv/status"
 	"rdzv/wrap"
 )
@@ -86,6 +87,24 @@ func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 		GPUs:      w.gpus,
 		AllOutput: w.local.Config.piped(), Traceback: w.output.traceback,
 	}.Rows(ctx)
+}
+
+// noteInit notes which workers have reached init_process_group, if there is more than one.
+func (w *workers) noteInit(proc fs.FS, list []stacks.Worker) {
+	if w.world.Size == 1 {
+		return
+	}
+	pids := make([]int, len(list))
+	for i := range list {
+		pids[i] = list[i].PID
+	}
+	reached := masterport.Reached(proc, w.world.MasterPort, pids)
+	for i := range list {
+		if list[i].Rank == 0 {
+			reached[i] = masterport.Serves(proc, w.world.MasterPort, list[i].PID)
+		}
+		list[i].Init = &reached[i]
+	}
 }
 
 // gpus are how much the GPUs of the workers are used; nil for those of which it is not known. If

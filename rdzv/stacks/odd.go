@@ -22,6 +22,8 @@ func (r Report) Odd() (*Worker, string) {
 		return w, "it hangs in the kernel: " + w.Main.Does
 	}
 	switch rest := r.Rest(); {
+	case len(rest) == 1 && len(r.NotReached()) == 1:
+		return &rest[0], "it has not reached init_process_group, where the others wait"
 	case known < r.Ranks:
 		return nil, fmt.Sprintf("only %d of %d ranks have told where they are", known, r.Ranks)
 	case len(rest) == 1:

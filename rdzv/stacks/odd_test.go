@@ -7,6 +7,7 @@ func TestOdd(t *testing.T) {
 	at := func(rank int, does, state string) Worker {
 		return Worker{Rank: rank, Main: Thread{Does: does, State: state}}
 	}
+	inInit := func(w Worker, reached bool) Worker { w.Init = &reached; return w }
 	const futex = "waiting for another thread (futex)"
 	for _, c := range []struct {
 		what  string
@@ -37,6 +38,12 @@ func TestOdd(t *testing.T) {
 			at(4, "running", "R")}, -1, "they are at 2 different places"},
 		{"not all known", 3, []Worker{at(0, futex, "S"), at(1, futex, "S")}, -1,
 			"only 2 of 3 ranks have told where they are"},
+		{"before init", 2, []Worker{inInit(at(0, futex, "S"), true), inInit(at(1, futex, "S"), false)}, 1,
+			"it has not reached init_process_group, where the others wait"},
+		{"two before init", 3, []Worker{inInit(at(0, futex, "S"), true), inInit(at(1, futex, "S"), false),
+			inInit(at(2, futex, "S"), false)}, -1, "they are at 2 different places"},
+		{"all before init", 2, []Worker{inInit(at(0, futex, "S"), false), inInit(at(1, futex, "S"), false)}, -1,
+			"all are at the same place"},
 		{"alone", 1, []Worker{at(0, futex, "S")}, 0, "it is the only one"},
 		{"none", 2, nil, -1, "only 0 of 2 ranks have told where they are"},
 	} {

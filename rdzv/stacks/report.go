@@ -2,6 +2,7 @@ package stacks
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -28,7 +29,8 @@ type Problem struct {
 }
 
 // Group are workers that do the same: they have the same Python stack or, if it is not known, their
-// main threads do the same by what the kernel shows.
+// main threads do the same by what the kernel shows. Those that have reached init_process_group are
+// apart from those that have not.
 type Group struct {
 	Workers []Worker `json:"workers"` // in the order of their ranks
 }
@@ -59,7 +61,7 @@ func Of(job string, nodes []Node) Report {
 			all = append(all, w)
 		}
 	}
-	slices.SortFunc(all, func(a, b Worker) int { return cmp.Compare(a.Rank, b.Rank) })
+	slices.SortFunc(all, byRank)
 	index := map[string]int{}
 	for _, w := range all {
 		r.add(w.Problem, w.Host)
@@ -80,10 +82,14 @@ func Of(job string, nodes []Node) Report {
 // place is equal for workers that do the same. Files and peers do not count: each rank reads its
 // own part of the data, and is connected to other ranks.
 func (w Worker) place() string {
+	place := w.Main.Does
 	if len(w.Python) > 0 {
-		return "python\n" + strings.Join(w.Python, "\n")
+		place = "python\n" + strings.Join(w.Python, "\n")
 	}
-	return w.Main.Does
+	if w.Init != nil {
+		place += fmt.Sprintf("\n%t", *w.Init)
+	}
+	return place
 }
 
 // named replaces the address at the beginning of an object by the name of its host.
@@ -98,13 +104,36 @@ func named(object string, nodes []Node) string {
 	return object
 }
 
-// Rest are the workers for which the others seem to wait. They are those outside the largest group,
+// NotReached are the workers that have not reached init_process_group although rank 0 has.
+func (r Report) NotReached() (list []Worker) {
+	has := func(w Worker) bool { return w.Init != nil && *w.Init }
+	if r.single(func(w Worker) bool { return w.Rank == 0 && has(w) }) == nil {
+		return nil
+	}
+	for _, g := range r.Groups {
+		for _, w := range g.Workers {
+			if w.Init != nil && !*w.Init {
+				list = append(list, w)
+			}
+		}
+	}
+	slices.SortFunc(list, byRank)
+	return list
+}
+
+func byRank(a, b Worker) int { return cmp.Compare(a.Rank, b.Rank) }
+
+// Rest are the workers for which the others seem to wait. They are those that have not reached
+// init_process_group, where the others wait; without such workers those outside the largest group,
 // if that has more than half of all, or else those that do not wait themselves, if they are fewer
 // than half, or one of two. There may be none. It is not known where those are whose stack was left
 // out.
 func (r Report) Rest() (rest []Worker) {
 	if len(r.Groups) == 0 {
 		return nil
+	}
+	if late := r.NotReached(); len(late) > 0 {
+		return late
 	}
 	if 2*len(r.Groups[0].Workers) > r.Ranks {
 		for _, g := range r.Groups[1:] {
@@ -114,7 +143,7 @@ func (r Report) Rest() (rest []Worker) {
 		return nil
 	}
 	rest = slices.DeleteFunc(rest, leftOut)
-	slices.SortFunc(rest, func(a, b Worker) int { return cmp.Compare(a.Rank, b.Rank) })
+	slices.SortFunc(rest, byRank)
 	return rest
 }
 

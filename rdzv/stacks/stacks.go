@@ -25,12 +25,14 @@ type Node struct {
 	Problem   string `json:"-"` // why nothing else is known
 }
 
-// Worker describes a running worker. Its agent sets Rank and PID, [Observer.Observe] the rest, and
-// [Of] the host.
+// Worker describes a running worker. Its agent sets Rank, PID and Init, [Observer.Observe] the
+// rest, and [Of] the host.
 type Worker struct {
 	Rank int    `json:"rank"`
 	Host string `json:"host,omitempty"` // that of its Node
 	PID  int    `json:"pid"`            // of the process that runs Python: its or a descendant's
+	// Init is whether it has reached init_process_group, nil if that is not known.
+	Init *bool `json:"init,omitempty"`
 	// CPU is the use of CPU time while it was observed, in percent of one CPU.
 	CPU int `json:"cpu"`
 	// Main is the main thread as the kernel shows it.

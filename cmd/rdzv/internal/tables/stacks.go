@@ -54,6 +54,13 @@ func stacksHeader(r stacks.Report) string {
 	switch n, others := len(r.Groups), r.Ranks-len(rest); {
 	case n == 0:
 		return "no workers are running"
+	case len(r.NotReached()) > 0:
+		has := "have"
+		if len(rest) == 1 {
+			has = "has"
+		}
+		return ranksOf(rest) + " " + has + " not reached init_process_group: the others wait there" +
+			placeOf(rest)
 	case len(rest) > 0:
 		are := "are not where the others are"
 		if len(rest) == 1 {

@@ -94,6 +94,25 @@ func checkLines(t *testing.T, table string) {
 	}
 }
 
+// A rank before init is not where those are that wait in it, although all sleep in the same way.
+func TestStacksBeforeInit(t *testing.T) {
+	node := stacks.Node{Host: "node1", Ranks: 2}
+	for rank, reached := range []bool{true, false} {
+		node.Workers = append(node.Workers, stacks.Worker{
+			Rank: rank, Init: &reached, Main: stacks.Thread{Does: "sleeping (clock_nanosleep)"},
+		})
+	}
+	got := Stacks([]stacks.Report{stacks.Of("train", []stacks.Node{node})}, console.PageWidth)
+	for _, want := range []string{
+		"job train: rank 1 (node1) has not reached init_process_group: the others wait there: sleeping",
+		"\nrank 1 (node1): sleeping", "\nrank 0 (node1): sleeping",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(got), " "), strings.TrimPrefix(want, "\n")) {
+			t.Errorf("the table is\n%s\nwant %q in it", got, want)
+		}
+	}
+}
+
 // The table of a job in which all ranks do something else is bounded, and names no rank.
 func TestStacksOdd(t *testing.T) {
 	node := stacks.Node{Ranks: 100}
