@@ -362,8 +362,9 @@ type Failure struct {
 	Attempt int `json:"attempt,omitempty"`
 	// with `--max-restarts`: why no other attempt follows: `max_restarts` (this was the last one),
 	// `exit_code` (one after which there is none), `same_message` (two attempts failed early with
-	// the same message), `agent_missing` (an agent was lost, or could not stop its workers in
-	// time), `mpi` (the workers are MPI programs, which the launcher can start only once)
+	// the same message), `import` (the first attempt failed early because of an import),
+	// `agent_missing` (an agent was lost, or could not stop its workers in time), `mpi` (the workers
+	// are MPI programs, which the launcher can start only once)
 	NoRestart restart.Reason `json:"no_restart,omitempty"`
 }
 

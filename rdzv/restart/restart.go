@@ -4,6 +4,7 @@ package restart
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,6 +40,7 @@ const (
 	Exhausted Reason = "max_restarts"  // there have been Policy.Max restarts
 	Code      Reason = "exit_code"     // the exit code is one after which there is none
 	Repeated  Reason = "same_message"  // two attempts failed early with the same message: a bug
+	Import    Reason = "import"        // the first attempt failed early because of an import
 	Lost      Reason = "agent_missing" // no agent takes the place of a lost one, or one did not settle
 	MPI       Reason = "mpi"           // the launcher lets each task run one MPI program
 )
@@ -68,6 +70,8 @@ func (p Policy) Decide(failures []Failure) Decision {
 		return Decision{Reason: Code}
 	case repeated(failures):
 		return Decision{Reason: Repeated}
+	case len(failures) == 1 && last.Took < Soon && ofImport(last.Message):
+		return Decision{Reason: Import}
 	case len(failures) > p.Max:
 		return Decision{Reason: Exhausted}
 	}
@@ -83,6 +87,13 @@ func repeated(failures []Failure) bool {
 	before, last := failures[n-2], failures[n-1]
 	return last.Message != "" && last.Message == before.Message && last.Took < Soon &&
 		before.Took < Soon
+}
+
+// ofImport tells whether python did not find a module, or could not load it. A later attempt of a
+// program that has once run may fail so because its file system fails.
+func ofImport(message string) bool {
+	return strings.HasPrefix(message, "ModuleNotFoundError: ") ||
+		strings.HasPrefix(message, "ImportError: ") || strings.Contains(message, ": No module named ")
 }
 
 // delay is 0 after a failure that is not early, or that no other early one precedes; then it

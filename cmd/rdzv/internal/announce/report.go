@@ -23,6 +23,9 @@ func noRestart(f agent.Failure) string {
 	case restart.Repeated:
 		return fmt.Sprintf("two attempts failed with this message within %v of their start: "+
 			"probably a bug of the program, not a fault", restart.Soon)
+	case restart.Import:
+		return fmt.Sprintf("the first attempt failed within %v because of an import: "+
+			"the next one would, too", restart.Soon)
 	case restart.MPI:
 		return "the workers are MPI programs, which the launcher can start only once in each task"
 	case restart.Lost:
