@@ -63,6 +63,14 @@ func (l *Lease) Revoke() {
 	})
 }
 
+// OverFor is for how long the lease has been over; 0 if it is not.
+func (l *Lease) OverFor() time.Duration {
+	if until, _, _ := l.state(); until != 0 {
+		return max(0, boottime.Now()-until)
+	}
+	return 0
+}
+
 // Changes returns a channel that delivers, until cancel is called, after a change of which another
 // process must be told with Changed: neither a renewal nor what it has read with OpenLease. That of
 // a nil lease never delivers.

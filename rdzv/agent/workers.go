@@ -170,7 +170,7 @@ func (w *workers) reportSettling(reported <-chan struct{}) (stop func()) {
 		case <-ctx.Done():
 			return
 		}
-		late := time.NewTimer(settlingTime)
+		late := time.NewTimer(w.settlingWait())
 		defer late.Stop()
 		select {
 		case <-late.C:
@@ -180,6 +180,11 @@ func (w *workers) reportSettling(reported <-chan struct{}) (stop func()) {
 	})
 	return func() { cancel(); wg.Wait() }
 }
+
+// settlingWait is how long reportSettling waits. If the workers' lease is over, as on a node that
+// is cut off, they are being stopped since then, and may have ended 1 s after this agent has
+// noticed that it is cut off.
+func (w *workers) settlingWait() time.Duration { return settlingTime - w.lease.OverFor() }
 
 // settling says what this agent waits for.
 func (w *workers) settling() Settling {
