@@ -131,6 +131,8 @@ func (a *Announcer) Event(e agent.Event) {
 		outputLost(c, e)
 	case agent.FailureReported:
 		a.end.failureReported(e.Failure)
+	case agent.Finished:
+		a.end.finished()
 	case agent.Diagnostic:
 		if text := flagname.In(e.Text); e.Severity == agent.Verbose {
 			c.Verbose("%s", text)

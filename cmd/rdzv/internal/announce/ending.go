@@ -21,6 +21,8 @@ type ending struct {
 	unsure      string // what to write instead before that is certain; "" if it is
 	attempt     bool   // an attempt has failed, and what follows is not known yet
 	interrupted bool   // Ctrl-C ended the job
+	stall       string // the line about the stall that ended it; "" if none did
+	dumped      bool   // workers have printed their stacks since then
 
 	world   rdzv.World       // of the last attempt
 	version string           // of rdzv
@@ -48,6 +50,9 @@ func (n *ending) jobEnded(e agent.JobEnded, line, howToStart string) {
 		first, _, _ := strings.Cut(line, "\n")
 		c.Error("%s", first)
 	default:
+		if v.Kind == rdzv.Stalled {
+			n.stall = line
+		}
 		c.Error("%s", line)
 		c.Hint(strings.Join(v.Hints(), "\n"))
 		c.Hint(howToStart)
@@ -128,6 +133,13 @@ func (n *ending) failureReported(f agent.Failure) {
 	c.Hint(f.Hint)
 	if f.NoRestart != "" {
 		c.Info("not restarted: %s", noRestart(f))
+	}
+}
+
+// finished repeats the line about a stall below the stacks that workers have printed meanwhile.
+func (n *ending) finished() {
+	if n.dumped && n.stall != "" {
+		n.console.Error("%s", n.stall)
 	}
 }
 

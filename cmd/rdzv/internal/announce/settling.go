@@ -37,6 +37,7 @@ func (n *ending) settling(e agent.Settling) {
 // tasks in any order.
 func (n *ending) dumpingStacks(e agent.DumpingStacks) {
 	n.writeHeld()
+	n.dumped = true
 	text := " has not exited; its stacks:"
 	switch one := len(e.Workers) == 1; {
 	case one && e.IgnoresTerm:

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/stacks"
@@ -31,6 +32,32 @@ func TestStallText(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report is\n%s\nwant %q in it", text, want)
+		}
+	}
+}
+
+// The line about a stall is below the stacks that the workers print when they are stopped, and is not
+// repeated if they print none.
+func TestStallBelowStacks(t *testing.T) {
+	const line = "rdzv: stalled for 15m0s (--stall-timeout): rank 2 on node1 is behind (it is elsewhere)\n"
+	ended := agent.JobEnded{Announce: true, Verdict: &rdzv.Verdict{Kind: rdzv.Stalled, Stall: &rdzv.Stall{
+		Silent: rdzv.Seconds(900 * time.Second), Rank: 2, Host: "node1", Reason: "it is elsewhere",
+	}}}
+	dumps := agent.DumpingStacks{Workers: []agent.WorkerStarted{{Rank: 2}}}
+	for _, test := range []struct {
+		events []agent.Event
+		want   string
+	}{
+		{[]agent.Event{ended, dumps, agent.Finished{}}, line + "rdzv: rank 2 has not exited; its stacks:\n" + line},
+		{[]agent.Event{ended, agent.Finished{}}, line},
+	} {
+		var out strings.Builder
+		words := New(console.To(&out, false))
+		for _, e := range test.events {
+			words.Event(e)
+		}
+		if out.String() != test.want {
+			t.Errorf("wrote %q, want %q", &out, test.want)
 		}
 	}
 }

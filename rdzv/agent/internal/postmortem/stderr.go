@@ -23,7 +23,7 @@ func lastLines(stderr []byte) (lines []string, message string, guessed bool) {
 	if text == "" {
 		return nil, "", false
 	}
-	lines = withoutRecording(strings.Split(text, "\n"))
+	lines = slices.DeleteFunc(withoutRecording(strings.Split(text, "\n")), listsModules)
 	most := tailLines
 	if at := lastTraceback(lines); at >= 0 {
 		message = strings.TrimSpace(printable(exceptionLine(lines[at:])))
@@ -43,6 +43,12 @@ func lastLines(stderr []byte) (lines []string, message string, guessed bool) {
 		lines[i] = printable(lines[i])
 	}
 	return lines, message, guessed
+}
+
+// listsModules tells whether a line is the list of extension modules that Python's faulthandler
+// prints below the stack, with torch hundreds of them, which says nothing about the failure.
+func listsModules(line string) bool {
+	return strings.Contains(line, "Extension modules: ") && strings.Contains(line, "(total: ")
 }
 
 // lastText is the last line that says what is wrong, or else the last one that is not empty. The

@@ -202,3 +202,19 @@ func TestException(t *testing.T) {
 		}
 	}
 }
+
+// The list of extension modules below a stack of Python's faulthandler is left out, as a line of its
+// own or with what a launcher puts before it.
+func TestExtensionModules(t *testing.T) {
+	for _, before := range []string{"", "[1,0]<stderr>:"} {
+		text := strings.Join([]string{
+			"Fatal Python error: Aborted", "", "Current thread 0x00007f7d8fe64b80 (most recent call first):",
+			`  File "train.py", line 7 in step`, "", "Extension modules: numpy.core, torch._C (total: 2)", "",
+		}, "\n"+before)
+		lines, _, _ := lastLines([]byte(before + text))
+		if n := len(lines); n == 0 || slices.ContainsFunc(lines, listsModules) ||
+			!slices.Contains(lines, `  File "train.py", line 7 in step`) {
+			t.Errorf("%q: the report has %q", before, lines)
+		}
+	}
+}
