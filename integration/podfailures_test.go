@@ -139,7 +139,7 @@ import time; time.sleep(60)`
 			}
 			all[1].signal(syscall.SIGTERM)
 			checkCodes(143, all...)
-			p.checkMessages(3, "agent on node2 (pid ", ") received SIGTERM: the job is stopped")
+			p.checkMessages(3, "node2 received SIGTERM: the job is stopped")
 		}},
 		{"a pod is lost", func(t *testing.T) {
 			p := c.newPods(t, 3)

@@ -146,9 +146,9 @@ func (v *Verdict) Error() string {
 	case v.Withdrawn:
 		return v.Host + " leaves the job: received SIGTERM"
 	case v.Kind == Ended && v.Caller:
-		return fmt.Sprintf("the agent on %s (pid %d) was stopped by its caller", v.Host, v.PID)
+		return fmt.Sprintf("the agent on %s was stopped by its caller", v.Host)
 	case v.Kind == Ended:
-		return fmt.Sprintf("the agent on %s (pid %d) received signal %d", v.Host, v.PID, v.Signal)
+		return fmt.Sprintf("the agent on %s received signal %d", v.Host, v.Signal)
 	case v.Kind == Stopped:
 		return v.Text + " ended the job"
 	case v.Kind == Moved:

@@ -58,7 +58,7 @@ func TestRestartLines(t *testing.T) {
 	const leavesLine = "rdzv: node2 leaves the job: received SIGTERM"
 	left := first
 	left.Withdrawn = true
-	const stopped = "rdzv: agent on node2 (pid 72) received SIGTERM: the job is stopped\n"
+	const stopped = "rdzv: node2 received SIGTERM: the job is stopped\n"
 	stays := agent.JobEnded{Verdict: leaves.Verdict, Announce: true, Agreed: true}
 	for name, test := range map[string]struct {
 		events []agent.Event

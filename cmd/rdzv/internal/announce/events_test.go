@@ -202,8 +202,8 @@ rdzv:   how      exit 1 after 0.00s
 func TestEndedBySignal(t *testing.T) {
 	verdict := &rdzv.Verdict{Kind: rdzv.Ended, Host: "node1", PID: 71, Signal: rdzv.Signal(syscall.SIGTERM)}
 	for host, want := range map[string]string{
-		"node2": "agent on node1 (pid 71) received SIGTERM: the job is stopped",
-		"": "agent on node1 (pid 71) received SIGTERM before all agents had joined: " +
+		"node2": "node1 received SIGTERM: the job is stopped",
+		"": "node1 received SIGTERM before all agents had joined: " +
 			"the job is stopped",
 	} {
 		e := agent.JobEnded{Verdict: verdict, StoreHost: host, Agreed: host != ""}

@@ -43,12 +43,11 @@ func (w words) endLine(e agent.JobEnded) string {
 		if v.Text != "" {
 			why = ", because " + v.Text
 		}
-		reason := "received " + v.Signal.String()
+		line := v.Host + " received " + v.Signal.String()
 		if v.Caller {
-			reason = "was stopped by its caller"
+			line = "the agent on " + v.Host + " was stopped by its caller"
 		}
-		return fmt.Sprintf("agent on %s (pid %d) %s%s: the job is stopped%s", v.Host, v.PID, reason,
-			early, why)
+		return line + early + ": the job is stopped" + why
 	case v.Kind == rdzv.Straggling && v.Stragglers != nil:
 		return stopping(*v.Stragglers)
 	case v.Kind == rdzv.Stalled && v.Stall != nil:
