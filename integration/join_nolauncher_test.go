@@ -2,6 +2,8 @@ package integration
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +21,7 @@ func TestJoinWithoutLauncher(t *testing.T) {
 	}
 	t.Run("joinLine", func(t *testing.T) { c.newPlace(t).joinWithLine() })
 	t.Run("joinLine/store", func(t *testing.T) { c.newPlace(t).joinWithLine("--store", "node1") })
+	t.Run("joinLine/command", func(t *testing.T) { c.newPlace(t).joinWithOtherCommand() })
 	for _, order := range [][]int{{1, 2}, {2, 1}, {3, 1, 5, 2, 4}} {
 		t.Run(fmt.Sprintf("multicast/from%dOf%d", order[0], len(order)), func(t *testing.T) {
 			c.newPlace(t).joinInOrder(order)
@@ -48,6 +51,24 @@ func (p *clusterPlace) joinWithLine(flags ...string) {
 	second := p.startWith([]string{joinLine(first)}, p.cluster.on(2, line...)...)
 	checkCodes(0, first, second)
 	checkLayout(p.t, records(p.t, p.dir("job"), 4), layout{"node1", "node1", "node2", "node2"})
+}
+
+// joinWithOtherCommand starts another command with the line of the first agent: both say why no worker
+// starts, at once.
+func (p *clusterPlace) joinWithOtherCommand() {
+	exec := []string{*rdzvBin, "exec", "--nodes", "2", "--", "touch", filepath.Join(p.dir("job"), "started")}
+	first := p.startOnTerminal([]string{"RDZV_TOKEN=" + oneToken}, p.cluster.on(1, exec...)...)
+	second := p.startWith([]string{joinLine(first)}, p.cluster.on(2, append(exec, "more")...)...)
+	checkCodes(121, first, second)
+	for _, agent := range []*process{first, second} {
+		const reason = "the command differs from that of the node that printed RDZV_JOIN: touch"
+		if len(agent.linesWith(reason)) == 0 {
+			p.t.Errorf("an agent printed %q, want %q", agent.linesWith("rdzv: "), reason)
+		}
+	}
+	if _, err := os.Stat(exec[len(exec)-1]); err == nil {
+		p.t.Error("a worker has started")
+	}
 }
 
 func (p *clusterPlace) joinInOrder(hosts []int) {

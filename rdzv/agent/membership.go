@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"rdzv/internal/hint"
+	"rdzv/internal/shell"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/exports"
 	"rdzv/rdzv/agent/internal/health"
@@ -30,6 +32,7 @@ type membership struct {
 	world    rdzv.World
 	lease    wrap.Lease // of the workers of all attempts
 	worldErr error      // why there is no world
+	otherJob string     // that of the store, if RDZV_JOIN has led to another one than this agent's
 	later    bool       // there was an attempt before this one; world is then the last one
 
 	checking *checking     // nil if the agent runs workers
@@ -163,6 +166,9 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	if !m.conn.elects() {
 		m.events.send(found)
 	}
+	if err := m.findOtherJob(ctx); err != nil {
+		return err
+	}
 	m.self = m.describe(rand.Text()[:16])
 	m.session, err = rdzv.Join(ctx, m.conn.client, m.sessionConfig())
 	if err == nil && m.conn.elects() {
@@ -175,10 +181,42 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	return err
 }
 
+// findOtherJob notes the job of the store that RDZV_JOIN names, if that is not this agent's. The
+// agent takes part in it with this as its problem, so that all its agents report the same.
+func (m *membership) findOtherJob(ctx context.Context) error {
+	m.otherJob = ""
+	if m.local.Config.Join == "" || m.conn.hosting() || m.conn.elects() {
+		return nil
+	}
+	job, err := rdzv.OnlyJob(ctx, m.conn.client)
+	if err != nil {
+		return fmt.Errorf("%w: %w", rdzv.ErrStoreLost, err)
+	}
+	if job != m.local.Job {
+		m.otherJob = job
+	}
+	return nil
+}
+
+// joinProblem is that of findOtherJob, nil if there is none.
+func (m *membership) joinProblem() error {
+	if m.otherJob == "" {
+		return nil
+	}
+	text := fmt.Sprintf("the command differs from that of the node that printed RDZV_JOIN: %s",
+		shell.Line(m.local.Config.Program...))
+	if m.local.Config.Job != "" {
+		text = fmt.Sprintf("the node that printed RDZV_JOIN runs job %q, not %q", m.otherJob,
+			m.local.Job)
+	}
+	return hint.With(errors.New(text), "give both nodes the same command, or the same Config.Job NAME")
+}
+
 func (m *membership) sessionConfig() rdzv.Config {
 	c := rdzv.Config{
-		Job: m.local.Job, Self: m.self, JoinBy: m.joinBy, SettleTimeout: m.local.Config.settleTimeout(),
-		Answer: m.observed.answer, Renewed: m.lease.Renew, ReadDetails: m.local.Config.RankTimes,
+		Job: cmp.Or(m.otherJob, m.local.Job), Self: m.self, JoinBy: m.joinBy,
+		SettleTimeout: m.local.Config.settleTimeout(), ReadDetails: m.local.Config.RankTimes,
+		Answer: m.observed.answer, Renewed: m.lease.Renew,
 	}
 	if m.checking != nil {
 		c.Answer = m.checking.answer
@@ -259,6 +297,7 @@ func (m *membership) prepare(ctx context.Context) (rdzv.Member, error) {
 func (m *membership) problems() []rdzv.Problem {
 	problems := withProblem(m.local.all().problems(), m.conn.noDir)
 	problems = withProblem(problems, m.conn.checkNetworks())
+	problems = withProblem(problems, m.joinProblem())
 	if m.conn.hosting() {
 		problems = withProblem(problems, m.conn.unable)
 	}

@@ -49,6 +49,17 @@ type Job struct{ Prefix string }
 // OfJob are those of a job, in a store whose keys begin with a prefix.
 func OfJob(prefix, job string) Job { return Job{prefix + Root + "/" + url.PathEscape(job) + "/"} }
 
+// NameOf is the name of the job that has a key below DefaultPrefix; "" if it is none.
+func NameOf(key string) string {
+	rest, is := strings.CutPrefix(key, DefaultPrefix+Root+"/")
+	escaped, _, _ := strings.Cut(rest, "/")
+	name, err := url.PathUnescape(escaped)
+	if !is || err != nil {
+		return ""
+	}
+	return name
+}
+
 // Only is the run of the job in a store that an agent hosts: there is one.
 func (j Job) Only() Run { return Run(j) }
 
