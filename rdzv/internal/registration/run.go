@@ -116,13 +116,14 @@ func (r *Run) find(ctx context.Context) (run, error) {
 	if err != nil || created.Succeeded {
 		return next, err
 	}
-	if kvs = created.Responses[0].GetResponseRange().Kvs; len(kvs) == 0 {
-		return run{}, ErrOtherRun
-	}
-	if string(kvs[0].Value) == r.value { // an earlier attempt succeeded, but its answer was lost
-		return next, nil
+	kvs = created.Responses[0].GetResponseRange().Kvs
+	if len(kvs) > 0 && string(kvs[0].Value) == r.value {
+		return next, nil // an earlier attempt succeeded, but its answer was lost
 	}
 	_, _ = r.store.Client.Revoke(ctx, next.Job) // otherwise it expires
+	if len(kvs) == 0 {
+		return run{}, ErrOtherRun
+	}
 	r.value = string(kvs[0].Value)
 	return decode[run](kvs[0].Value)
 }

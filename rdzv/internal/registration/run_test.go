@@ -64,3 +64,48 @@ func TestRemoveRun(t *testing.T) {
 		}
 	}
 }
+
+// beforeGrant calls a function before it grants a lease.
+type beforeGrant struct {
+	clientv3.Lease
+	call func()
+}
+
+func (b beforeGrant) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
+	b.call()
+	return b.Lease.Grant(ctx, ttl)
+}
+
+// The last agent of the present run removes that while another one is about to replace it: the lease
+// of the run that has not begun is revoked.
+func TestRunIsRemovedWhileItIsReplaced(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	s, err := store.Start(ctx, store.Config{Dir: t.TempDir(), Shared: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	client := s.Client()
+	own, err := client.Grant(ctx, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(kv.NewStore(ctx, client), &Config{Job: "test", Prefix: "/test/", JobTTL: time.Hour})
+	r.of(own.ID, record.Member{ID: "a"})
+	if _, err := r.Find(ctx); err != nil {
+		t.Fatal(err)
+	}
+	client.Lease = beforeGrant{client.Lease, func() { r.remove(ctx) }}
+	if _, err := r.Find(ctx); err != ErrOtherRun {
+		t.Errorf("found %v, want %v", err, ErrOtherRun)
+	}
+	left, err := client.Leases(ctx)
+	if err != nil || len(left.Leases) != 1 || left.Leases[0].ID != own.ID {
+		t.Errorf("leases %v, %v, want that of the agent alone", left, err)
+	}
+}
