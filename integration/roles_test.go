@@ -31,7 +31,8 @@ const (
 //	reach DIR LATE END      uses MASTER_PORT as torch does: rank 0 listens, and each rank connects,
 //	                        the last one when the file LATE exists, or if that is END not at all;
 //	                        exits with 0 when END exists
-//	load DIR FILES          rank 0 loads a library as torch; the others fail before it has
+//	load DIR FILES [fails]  rank 0 loads a library as torch; FILES notes whether another rank has
+//	                        started too early or late; fails: rank 0 fails while it loads
 //	exit DIR RANK CODE      that rank exits with CODE when all have started; the others wait
 //	die DIR RANK SIGNAL     the same with a signal, by number
 //	session DIR             has a descendant in another session; exits with 7 on SIGUSR1
