@@ -24,7 +24,7 @@ ALL = f"torchrun-static,torchrun-c10d,{PEERS}"
 AGAINST = "rdzv=torchrun-tuned,rdzv-mpirun=openmpi,rdzv-mpich=mpich,rdzv-srun=srun"
 
 # Of the measure torch
-FIRST = "torchrun-static,openmpi,rdzv@0,rdzv,rdzv-mpirun@0,rdzv-mpirun,rdzv-srun@0,rdzv-srun"
+FIRST = "torchrun-static,openmpi,rdzv,rdzv-mpirun,rdzv-srun"
 FIRST_TABLES = [
     ("seconds in all", "reduce_s", "n", "--spread"),
     ("seconds after the last import", "init_s", "n", "--spread", "--fast", "torchrun-static"),
@@ -61,8 +61,7 @@ PARTS = dict(
         "From the start of the command until the last of N ranks has completed its first all_reduce "
         "over gloo, including `import torch`; and the part of it after the last import. Each cell "
         "has the smallest value, the quartiles and the largest value, and in parentheses how many "
-        "starts took at most 0.1 s longer than the median of torchrun-static. rdzv@0 is rdzv with "
-        "--head-start 0.",
+        "starts took at most 0.1 s longer than the median of torchrun-static.",
         "torch --n 2,4,8,16 --linger 1 --limit 120 --minutes 4", FIRST, FIRST_TABLES, reps=20,
         against=FIRST_AGAINST),
     first2=Part(
@@ -70,13 +69,6 @@ PARTS = dict(
         "The same on two hosts with N/2 ranks each; the columns are the ranks of one host.",
         "torch --nodes 2 --n 1,2,4,8 --linger 1 --limit 120 --minutes 4", FIRST, FIRST_TABLES,
         reps=20, against=FIRST_AGAINST),
-    headstart=Part(
-        "First all_reduce with other head starts",
-        "The same with other values of --head-start, one node.",
-        "torch --n 4,8 --linger 1 --limit 120 --minutes 4",
-        "torchrun-static,rdzv@0,rdzv@50ms,rdzv@100ms,rdzv@150ms,rdzv@200ms,rdzv@250ms,"
-        "rdzv@400ms",
-        FIRST_TABLES, reps=20, against=""),
     fail=Part(
         "A worker is killed, one node",
         "From SIGKILL to one rank until all other ranks have ended. The ranks do not communicate, "

@@ -150,13 +150,14 @@ func (all commands) variables() []string {
 	return slices.Concat(known, workerVariables)
 }
 
-// withoutVariable are names that variables of flags would have which have none, with the flag to
-// use.
+// withoutVariable are names of variables of earlier versions, and those that variables of flags
+// would have which have none, with what to do instead.
 func (all commands) withoutVariable() map[string]string {
 	known := all.variables()
 	instead := map[string]string{
-		"RDZV_NODE_AGENT": "rdzv exec --launcher NAME",
-		"RDZV_DEEP":       "rdzv check, which always imports torch",
+		"RDZV_NODE_AGENT": "use rdzv exec --launcher NAME",
+		"RDZV_DEEP":       "use rdzv check, which always imports torch",
+		"RDZV_HEAD_START": "the head start of rank 0 is always 200 ms",
 	}
 	for _, c := range all {
 		for _, g := range c.Groups {
@@ -164,7 +165,7 @@ func (all commands) withoutVariable() map[string]string {
 				name := flags.Variable(r.Name())
 				if g.NoEnv && !slices.Contains(known, name) && instead[name] == "" {
 					instead[name] = strings.TrimSpace(
-						fmt.Sprintf("rdzv %s --%s %s", c.Name, r.Name(), r.Argument()))
+						fmt.Sprintf("use rdzv %s --%s %s", c.Name, r.Name(), r.Argument()))
 				}
 			}
 		}
@@ -179,7 +180,7 @@ func (a *app) warnOfVariables(c command) {
 		name := flags.Variable(r.Name())
 		if a.env[name] != "" && instead[name] != "" &&
 			!slices.Contains(a.commands.variables(), name) {
-			a.console.Info("ignoring %s: use %s", name, instead[name])
+			a.console.Info("ignoring %s: %s", name, instead[name])
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestFlagsOfFields(t *testing.T) {
 	for _, field := range []string{
 		"Nodes", "MinNodes", "NodeRank", "Job", "PortLow", "Etcd", "Insecure", "TokenFile", "Export",
-		"PeerTimeout", "StoreTimeout", "JoinTimeout", "LastCall", "Grace", "ExitTimeout", "HeadStart",
+		"PeerTimeout", "StoreTimeout", "JoinTimeout", "LastCall", "Grace", "ExitTimeout",
 		"Spares", "Capture", "NoCapture", "Show", "MasterPort", "Store",
 	} {
 		checkFlagOf(t, field)

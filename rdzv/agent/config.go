@@ -147,14 +147,6 @@ type Config struct {
 	// differ. It is enough if one agent of the job has it.
 	Strict bool
 
-	// HeadStart is how much later than rank 0 the other ranks start if the program is python or a
-	// shell script; 0 is 200 ms, and [None] starts all at the same time. If rank 0 begins to load
-	// PyTorch within this time, they start when it has imported about a third of it, at most 10 s
-	// later. Rank 0 should be the first that has imported it: the others connect to it, and wait for
-	// up to a second if they are too early. That of rank 0's agent counts for all whose own is not
-	// None.
-	HeadStart time.Duration
-
 	// MasterPort is MASTER_PORT; 0 chooses a free port.
 	MasterPort int
 	// Device is how a worker gets its device; "" is envmap.DeviceIndex.
@@ -273,9 +265,8 @@ const MinPeerTimeoutInEtcd = 5 * time.Second
 
 const maxPort = 65535
 
-// None is the value of Config.Grace, JoinTimeout, LastCall and HeadStart for no time at all,
-// because 0 is their default: workers are killed at once, there is no limit, no last call, no
-// head start.
+// None is the value of Config.Grace, JoinTimeout and LastCall for no time at all, because 0 is
+// their default: workers are killed at once, there is no limit, no last call.
 const None time.Duration = math.MinInt64
 
 // Defaults has the values of the fields whose zero value stands for another one, except for
@@ -283,9 +274,8 @@ const None time.Duration = math.MinInt64
 func Defaults() Config {
 	return Config{
 		JoinTimeout: 10 * time.Minute, LastCall: 30 * time.Second, Grace: 10 * time.Second,
-		PeerTimeout: presence.DefaultTimeout, HeadStart: 200 * time.Millisecond,
-		HealthTimeout: time.Minute,
-		PortLow:       meet.DefaultPortLo, PortHigh: meet.DefaultPortHi,
+		PeerTimeout: presence.DefaultTimeout, HealthTimeout: time.Minute,
+		PortLow: meet.DefaultPortLo, PortHigh: meet.DefaultPortHi,
 		Device: envmap.DeviceIndex, Bind: envmap.BindNone,
 	}
 }
@@ -301,7 +291,7 @@ func orNone(value, byDefault time.Duration) time.Duration {
 func (c *Config) fill() {
 	d := Defaults()
 	c.JoinTimeout, c.LastCall = orNone(c.JoinTimeout, d.JoinTimeout), orNone(c.LastCall, d.LastCall)
-	c.Grace, c.HeadStart = orNone(c.Grace, d.Grace), orNone(c.HeadStart, d.HeadStart)
+	c.Grace = orNone(c.Grace, d.Grace)
 	c.PeerTimeout = cmp.Or(c.PeerTimeout, d.PeerTimeout)
 	c.HealthTimeout = cmp.Or(c.HealthTimeout, d.HealthTimeout)
 	c.Device, c.Bind = cmp.Or(c.Device, d.Device), cmp.Or(c.Bind, d.Bind)

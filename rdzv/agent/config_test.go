@@ -78,7 +78,7 @@ func TestValidateReportsAll(t *testing.T) {
 // The zero value of a field is its default, and None is no time at all.
 func TestZeroConfigIsDefaults(t *testing.T) {
 	zero, none := agent.Config{}, agent.Config{
-		Grace: agent.None, JoinTimeout: agent.None, LastCall: agent.None, HeadStart: agent.None,
+		Grace: agent.None, JoinTimeout: agent.None, LastCall: agent.None,
 	}
 	for _, c := range []*agent.Config{&zero, &none} {
 		c.Program = []string{"/bin/true"}
@@ -90,13 +90,12 @@ func TestZeroConfigIsDefaults(t *testing.T) {
 	}
 	d := agent.Defaults()
 	if zero.Grace != d.Grace || zero.JoinTimeout != d.JoinTimeout || zero.LastCall != d.LastCall ||
-		zero.HeadStart != d.HeadStart || zero.PeerTimeout != d.PeerTimeout || zero.PortLow != d.PortLow ||
+		zero.PeerTimeout != d.PeerTimeout || zero.PortLow != d.PortLow ||
 		zero.Device != d.Device || zero.Bind != d.Bind || d.Grace == 0 || d.JoinTimeout == 0 {
 		t.Errorf("the zero Config is %+v, want %+v", zero, d)
 	}
-	if none.Grace != 0 || none.JoinTimeout != 0 || none.LastCall != 0 || none.HeadStart != 0 {
-		t.Errorf("None is %v, %v, %v, %v, want 0", none.Grace, none.JoinTimeout, none.LastCall,
-			none.HeadStart)
+	if none.Grace != 0 || none.JoinTimeout != 0 || none.LastCall != 0 {
+		t.Errorf("None is %v, %v, %v, want 0", none.Grace, none.JoinTimeout, none.LastCall)
 	}
 }
 

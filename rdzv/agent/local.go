@@ -28,7 +28,7 @@ type Local struct {
 	PerGPU    bool           // there is a worker for each GPU, or one without GPUs
 	OwnTasks  bool           // the workers are the agent's own tasks: none of them is the launcher's
 	Path      string         // the program's file; "" if it was not found
-	HeadStart time.Duration  // of rank 0: Config.HeadStart, or 0 for a program that needs none
+	HeadStart time.Duration  // of rank 0; 0 for a program that needs none
 	Problems  []rdzv.Problem // why this agent cannot run its workers
 	Devices   envmap.Devices // of this node, as far as the launcher allows
 	CPUs      envmap.CPUs

@@ -126,7 +126,7 @@ func (c *Config) validateTimes() error {
 		value time.Duration
 	}{
 		{"JoinTimeout", c.JoinTimeout}, {"LastCall", c.LastCall}, {"Grace", c.Grace},
-		{"ExitTimeout", c.ExitTimeout}, {"HeadStart", c.HeadStart}, {"ReportEvery", c.ReportEvery},
+		{"ExitTimeout", c.ExitTimeout}, {"ReportEvery", c.ReportEvery},
 		{"StallTimeout", c.StallTimeout}, {"HealthTimeout", c.HealthTimeout},
 	} {
 		errs = append(errs, setting(t.value < 0, t.field, t.value, negative))

@@ -106,12 +106,6 @@ func workerRows(local *agent.Local, p agent.Preview) []row {
 		}
 		rows = append(rows, row{What: "threads", Value: threads, From: from})
 	}
-	if local.Agents*local.Workers > 1 {
-		rows = append(rows, row{
-			What: "head start", Value: local.Config.HeadStart.String(),
-			From: "--head-start: of rank 0, if the program is python or a shell script",
-		})
-	}
 	if p.NoLibuv != "" {
 		rows = append(rows, row{What: "libuv", Value: "off", From: "USE_LIBUV=0: " + p.NoLibuv})
 	}

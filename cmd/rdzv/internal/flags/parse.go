@@ -137,7 +137,7 @@ func parseError(f *pflag.FlagSet, word string, err error) error {
 
 // UnknownVariables is a line about each variable that begins with RDZV_, is not one of those known,
 // and means nothing. It does not have the value, which may be a token. instead has what to use in
-// place of some of them.
+// place of some of them, such as "use --nodes".
 func UnknownVariables(
 	env envmap.Env, known []string, instead map[string]string,
 ) (lines []string) {
@@ -153,7 +153,7 @@ func UnknownVariables(
 		}
 		line := fmt.Sprintf("ignoring %s: rdzv has no such variable", name)
 		if instead[name] != "" {
-			line = fmt.Sprintf("ignoring %s: use %s", name, instead[name])
+			line = fmt.Sprintf("ignoring %s: %s", name, instead[name])
 		} else if near := similar(word, words); len(near) > 0 {
 			line += fmt.Sprintf(": did you mean %s?", prefix+strings.Join(near, " or "+prefix))
 		}

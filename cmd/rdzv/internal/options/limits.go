@@ -18,7 +18,6 @@ type limits struct {
 	peerTimeout  time.Duration
 	grace        time.Duration
 	exitTimeout  time.Duration
-	headStart    time.Duration
 	stallTimeout time.Duration
 	stallAction  string
 }
@@ -44,7 +43,6 @@ func (l *limits) groups() []flags.Group {
 			flags.Flag("--exit-timeout D",
 				"stop the remaining workers this long after the first one succeeded (never)",
 				&l.exitTimeout),
-			l.headStartRow(),
 		}},
 		{Title: "A job that makes no progress", Rows: []flags.Row{
 			flags.Flag("--stall-timeout D", "the job has stalled if for D all workers were running, "+
@@ -54,11 +52,6 @@ func (l *limits) groups() []flags.Group {
 				"restart it); stacks: only write the stacks, once per stall (end)", &l.stallAction),
 		}},
 	}
-}
-
-func (l *limits) headStartRow() flags.Row {
-	return flags.Flag("--head-start D", "python programs and shell scripts: start the other ranks "+
-		"this long after rank 0, or later while rank 0 loads torch (200ms)", &l.headStart)
 }
 
 // noneFor0 converts the value of a flag whose 0 is no time at all: in agent.Config, 0 is the
@@ -74,6 +67,6 @@ func (l *limits) set(c *agent.Config) {
 	c.Strict, c.HealthCmd, c.HealthTimeout = l.strict, l.health, l.healthTimeout
 	c.JoinTimeout, c.LastCall = noneFor0(l.joinTimeout), noneFor0(l.lastCall)
 	c.PeerTimeout, c.ExitTimeout = l.peerTimeout, l.exitTimeout
-	c.Grace, c.HeadStart = noneFor0(l.grace), noneFor0(l.headStart)
+	c.Grace = noneFor0(l.grace)
 	c.StallTimeout, c.StallAction = l.stallTimeout, agent.StallAction(l.stallAction)
 }

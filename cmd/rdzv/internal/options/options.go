@@ -45,7 +45,7 @@ func New() *Options {
 		store:       store{ports: defaultPorts, prefix: rdzv.DefaultPrefix},
 		limits: limits{
 			joinTimeout: d.JoinTimeout, lastCall: d.LastCall, peerTimeout: d.PeerTimeout,
-			grace: d.Grace, headStart: d.HeadStart, healthTimeout: d.HealthTimeout,
+			grace: d.Grace, healthTimeout: d.HealthTimeout,
 			stallAction: string(agent.StallEnd),
 		},
 	}

@@ -19,6 +19,8 @@ import (
 
 const (
 	pause = 10 * time.Millisecond // between two looks
+	// Limit is how long the other ranks wait for a rank 0 that does not load torch.
+	Limit = 200 * time.Millisecond
 	// LoadLimit is how long the others wait for a rank 0 that loads torch, longer than the head
 	// start.
 	LoadLimit = 10 * time.Second

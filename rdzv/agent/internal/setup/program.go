@@ -13,6 +13,7 @@ import (
 	"rdzv/internal/shell"
 	"rdzv/internal/spelling"
 	"rdzv/rdzv/agent/internal/advice"
+	"rdzv/rdzv/agent/internal/headstart"
 	"rdzv/rdzv/agent/internal/program"
 	"rdzv/wrap"
 )
@@ -32,7 +33,7 @@ func (s *Setup) findProgram() (err error) {
 	}
 	s.HeadStart, s.IsPython = 0, s.isPython()
 	if file, err := filepath.Abs(s.Path); err == nil && program.IsScript(s.Root, file, s.Argv) {
-		s.HeadStart = s.Wanted.HeadStart
+		s.HeadStart = headstart.Limit
 	}
 	start, ok := errors.AsType[*program.StartError](s.Program.Err)
 	if !ok || start.Setting != "" && slices.ContainsFunc(s.Set, func(entry string) bool {
