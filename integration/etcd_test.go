@@ -157,14 +157,19 @@ func (e *etcd) flags() []string {
 	if e.secure {
 		flags = append(flags, "--store-ca", e.file("ca.pem"))
 	}
-	switch {
-	case e.passwords:
-		flags = append(flags, "--store-user", etcdUser+":"+etcdPassword)
-	case e.secure:
+	if e.secure && !e.passwords {
 		flags = append(flags, "--store-cert", e.file("client.pem"),
 			"--store-key", e.file("client.key"))
 	}
 	return flags
+}
+
+// env has the variables of rdzv exec: a password is in no flag.
+func (e *etcd) env() []string {
+	if !e.passwords {
+		return nil
+	}
+	return []string{"RDZV_STORE_USER=" + etcdUser + ":" + etcdPassword}
 }
 
 func (e *etcd) file(name string) string { return filepath.Join(e.root, name) }

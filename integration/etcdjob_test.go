@@ -53,7 +53,7 @@ func (e *etcd) startAgents(t *testing.T, name string, n int, flags []string) *et
 		"--peer-timeout", etcdPeerTimeout.String()}, flags...)
 	for rank, line := range onOneHost(n, flags, []string{"/bin/sh", "-c", pipeWorker, j.dir}) {
 		host := e.agentHosts[rank%len(e.agentHosts)]
-		j.agents = append(j.agents, j.start(e.on(host, line...)...))
+		j.agents = append(j.agents, j.startWith(e.env(), e.on(host, line...)...))
 	}
 	return j
 }
