@@ -21,12 +21,8 @@ func (a *app) advise(program []string, o *options.Options) {
 	for _, line := range flags.UnknownVariables(a.env, known, instead) {
 		a.console.Info("%s", line)
 	}
-	if o.PasswordGiven(a.env) {
-		a.console.Warn("warning: every user of this node can read the password of --store-user; " +
-			"put it in RDZV_STORE_USER")
-	}
-	for _, flag := range o.Unused() {
-		a.console.Info("ignoring %s: --store has no URL of an etcd cluster", flag)
+	for _, name := range o.Unused(a.env) {
+		a.console.Info("ignoring %s: --store has no URL of an etcd cluster", name)
 	}
 }
 

@@ -136,7 +136,7 @@ func (all commands) listed() (list []flags.Command) {
 func (all commands) variables() []string {
 	known := []string{
 		"RDZV_TOKEN", "RDZV_JOIN", "RDZV_TERMINATION_LOG", "RDZV_PYTHON", "RDZV_NO_CAPTURE",
-		"RDZV_EXPORT_FILE",
+		"RDZV_EXPORT_FILE", options.UserVariable,
 	}
 	for _, c := range all {
 		for _, g := range c.Groups {

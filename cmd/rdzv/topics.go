@@ -27,7 +27,7 @@ func topics() []topic {
 			"max-restarts", "no-restart-on", "spares", "nodes", "last-call", "grace", "peer-timeout",
 		}},
 		{"etcd", etcdHelp, []string{
-			"store", "store-ca", "store-cert", "store-key", "store-user", "store-prefix",
+			"store", "store-ca", "store-cert", "store-key", "store-prefix",
 			"store-timeout", "peer-timeout",
 		}},
 	}

@@ -103,6 +103,7 @@ func Foreign() map[string]string {
 		// earlier versions
 		"share-signals": "omit it: scancel and most launchers signal all tasks; without a launcher, " +
 			"send the signal on each node",
+		"store-user": "put NAME:PASSWORD in RDZV_STORE_USER: every user of this node can read flags",
 		"head-start": "omit it: the head start of rank 0 is always 200 ms",
 		"deep":       "omit it: rdzv check always imports torch",
 	}

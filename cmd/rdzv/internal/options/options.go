@@ -146,11 +146,8 @@ func (o *Options) Config(p Process) agent.Config {
 	return c
 }
 
-// PasswordGiven tells whether a password is in the flags of this process.
-func (o *Options) PasswordGiven(env envmap.Env) bool { return o.store.passwordGiven(env) }
-
-// Unused are flags about an etcd cluster although there is none.
-func (o *Options) Unused() []string { return o.store.unused(o.given) }
+// Unused are flags and variables about an etcd cluster although there is none.
+func (o *Options) Unused(env envmap.Env) []string { return o.store.unused(o.given, env) }
 
 // The notes after some groups of flags. EtcdNote is also part of the help about etcd.
 const (
@@ -158,8 +155,8 @@ const (
     node prints on a terminal for the other nodes. RDZV_TERMINATION_LOG is the
     termination log of a pod (/dev/termination-log), or off.
 `
-	EtcdNote = `    Put a password in RDZV_STORE_USER: every user can read the flags of a
-    process. ETCDCTL_CACERT, _CERT, _KEY, _USER and _PASSWORD are used too.
+	EtcdNote = `    RDZV_STORE_USER is NAME:PASSWORD of a user of the cluster. ETCDCTL_CACERT,
+    _CERT, _KEY, _USER and _PASSWORD are used too.
 `
 	templateNote = `    A TEMPLATE can contain {rank} {world_size} {local_rank} {local_world_size}
     {node_rank} {nodes} {node_addr} {master_addr} {master_port} {device}

@@ -15,6 +15,10 @@ import (
 	"rdzv/rdzv/etcd"
 )
 
+// UserVariable has the user of an etcd cluster and the password. There is no flag: every user of a
+// node can read the flags of a process.
+const UserVariable = "RDZV_STORE_USER"
+
 // store are the flags about where the agents of a job meet.
 type store struct {
 	store     string
@@ -25,7 +29,6 @@ type store struct {
 	insecure  bool
 
 	ca, cert, key string
-	user          string
 	prefix        string
 	timeout       time.Duration
 	cluster       etcd.Cluster // of these and of the environment, if store has URLs
@@ -56,7 +59,6 @@ func (s *store) groups() []flags.Group {
 				"CA certificates of the cluster (those that this host trusts)", &s.ca),
 			flags.Flag("--store-cert FILE", "certificate of this client", &s.cert),
 			flags.Flag("--store-key FILE", "key of that certificate", &s.key),
-			flags.Flag("--store-user USER", "NAME:PASSWORD of a user of the cluster", &s.user),
 			flags.Flag("--store-prefix PREFIX", "prefix of all keys ("+rdzv.DefaultPrefix+")", &s.prefix),
 			flags.Flag("--store-timeout D", "the job ends if the cluster, or rdzv store, does not "+
 				"answer for this long while PROGRAM runs (1m; in a job with restarts --peer-timeout)",
@@ -113,7 +115,7 @@ func (s *store) readCluster(env envmap.Env) (err error) {
 		Key:    cmp.Or(s.key, env["ETCDCTL_KEY"]),
 		Prefix: strings.TrimRight(s.prefix, "/") + "/",
 	}
-	user, password, given := strings.Cut(cmp.Or(s.user, env["ETCDCTL_USER"]), ":")
+	user, password, given := strings.Cut(cmp.Or(env[UserVariable], env["ETCDCTL_USER"]), ":")
 	if c.User, c.Password = user, password; !given {
 		c.Password = env["ETCDCTL_PASSWORD"]
 	}
@@ -131,23 +133,21 @@ func isEtcdPassword(variable string) bool {
 	return name == "ETCDCTL_USER" || name == "ETCDCTL_PASSWORD"
 }
 
-// passwordGiven tells whether a password is in the flags of this process.
-func (s *store) passwordGiven(env envmap.Env) bool {
-	return strings.Contains(s.user, ":") && s.user != env[flags.Variable("store-user")]
-}
-
-// unused are flags about an etcd cluster although there is none. A shared store has a
-// timeout too, and --store may name one.
-func (s *store) unused(given *pflag.FlagSet) (names []string) {
+// unused are flags and the variable about an etcd cluster although there is none. A shared store has
+// a timeout too, and --store may name one.
+func (s *store) unused(given *pflag.FlagSet, env envmap.Env) (names []string) {
 	if s.cluster.Given() {
 		return nil
 	}
 	for _, name := range []string{
-		"store-ca", "store-cert", "store-key", "store-user", "store-prefix", "store-timeout",
+		"store-ca", "store-cert", "store-key", "store-prefix", "store-timeout",
 	} {
 		if given.Changed(name) && (name != "store-timeout" || s.store == "") {
 			names = append(names, "--"+name)
 		}
+	}
+	if env[UserVariable] != "" {
+		names = append(names, UserVariable)
 	}
 	return names
 }
