@@ -22,15 +22,12 @@ const (
 	// DeviceVirtual makes only the worker's own device visible, with index 0, and LOCAL_RANK is 0
 	// too, as with --virtual-local-rank of torchrun (torch 2.9).
 	DeviceVirtual DeviceMode = "virtual-local-rank"
-	// DeviceNone assigns no device.
-	DeviceNone DeviceMode = "none"
 )
 
 // DeviceModes returns all modes, for help and messages.
 func DeviceModes() []string {
 	return []string{
 		string(DeviceIndex), string(DeviceMask), string(DeviceLocalRank), string(DeviceVirtual),
-		string(DeviceNone),
 	}
 }
 
@@ -53,11 +50,12 @@ func assign(id Identity, mode DeviceMode) (device, error) {
 		mode = DeviceIndex
 	}
 	if !slices.Contains(DeviceModes(), string(mode)) {
-		return d, &Error{Text: "cannot use device mode " + strconv.Quote(string(mode)) +
+		err := &Error{Text: "cannot use device mode " + strconv.Quote(string(mode)) +
 			": not one of " + strings.Join(DeviceModes(), ", ")}
-	}
-	if mode == DeviceNone {
-		return d, nil
+		if mode == "none" { // of earlier versions
+			err.Hint = "omit it; CUDA_VISIBLE_DEVICES= hides the GPUs"
+		}
+		return d, err
 	}
 	if id.Visible.Note != "" {
 		d.notes = append(d.notes, id.Visible.Note)

@@ -128,12 +128,8 @@ func TestBindMode(t *testing.T) {
 	id.Visible = VisibleDevices(nil, root)
 	for mode, want := range map[DeviceMode]string{
 		DeviceMask: node1, DeviceLocalRank: node1, DeviceIndex: node1,
-		DeviceNone: "NUMA nodes 0-1: CPUs 0-15",
 	} {
 		id.LocalRank, id.LocalWorldSize = 5, 8
-		if mode == DeviceNone {
-			id.LocalRank, id.LocalWorldSize = 0, 1
-		}
 		if b := ReadNUMA(root).Bind(id, mode, 0, 1); b.String() != want {
 			t.Errorf("%s: %s, want %s", mode, b, want)
 		}

@@ -161,8 +161,11 @@ func TestTorchOnOneNodeAndWithoutSettings(t *testing.T) {
 
 func TestTorchRemovesTheAgentsVariables(t *testing.T) {
 	env := ParseEnv(strings.Fields("RDZV_TOKEN=secret RDZV_JOIN=10.0.0.1:1/key " +
-		"RDZV_NPROC_PER_NODE=4 RDZV_RUN_ID=outer RDZV_DEVICE_INDEX=3 RDZVX=1 PATH=/bin"))
-	c := changes(t, env, second, TorchOptions{Device: DeviceNone})
+		"RDZV_NPROC_PER_NODE=4 RDZV_RUN_ID=outer RDZV_DEVICE_INDEX=3 RDZVX=1 PATH=/bin " +
+		"CUDA_VISIBLE_DEVICES="))
+	noDevice := second
+	noDevice.Visible = VisibleDevices(env, nil)
+	c := changes(t, env, noDevice, TorchOptions{})
 	if want := []string{"RDZV_DEVICE_INDEX", "RDZV_JOIN", "RDZV_NPROC_PER_NODE",
 		"RDZV_TOKEN"}; !slices.Equal(c.Unset, want) {
 		t.Errorf("unset %q", c.Unset)

@@ -111,7 +111,6 @@ func TestGeneratedWorkers(t *testing.T) {
 				{three, "--standalone --nproc_per_node=2 main.py", 2},
 			},
 		},
-		{"the same, with `--device none`", "any", "1", []job{{three, "--device none main.py", 1}}},
 		{"the same", "`python3 -m torch.distributed.run`", "1, which starts the others", []job{
 			{three, "-- python3 -m torch.distributed.run main.py", 1},
 		}},

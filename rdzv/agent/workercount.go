@@ -34,7 +34,7 @@ func (l *Local) countWorkers() error {
 func (l *Local) startsPerGPU() bool {
 	c, p := l.Config, l.Placement
 	switch {
-	case !c.WorkerPerGPU, c.Device == envmap.DeviceNone:
+	case !c.WorkerPerGPU:
 		return false
 	case p.Launcher != envmap.None && p.Platform == "", l.ignoresTasks():
 		return false
@@ -88,7 +88,7 @@ func (m *membership) notePerGPU() {
 func (l *Local) idleDevices() string {
 	c, p := l.Config, l.Placement
 	onlyTask := p.Launcher.Reports() && p.LocalSize == 1 && !l.OwnTasks
-	if l.Workers != 1 || !onlyTask && !l.PerGPU || c.Device == envmap.DeviceNone || c.Check != nil {
+	if l.Workers != 1 || !onlyTask && !l.PerGPU || c.Check != nil {
 		return ""
 	}
 	return l.Devices.OneWorker()

@@ -24,8 +24,8 @@ type environment struct {
 func (e *environment) rows() []flags.Row {
 	return []flags.Row{
 		flags.Flag("--master-port PORT", "MASTER_PORT (a free port)", &e.masterPort),
-		flags.Flag("--device MODE", "how a worker gets its device: index, mask, local-rank, "+
-			"virtual-local-rank or none (index)", &e.device).
+		flags.Flag("--device MODE", "how a worker gets its device: index, mask, local-rank "+
+			"or virtual-local-rank (index)", &e.device).
 			Of(envmap.DeviceModes()...),
 		flags.Flag("--bind MODE", "numa: bind each worker to the NUMA node of its device, or to its "+
 			"share of the NUMA nodes (none)", &e.bind),
