@@ -41,21 +41,8 @@ func allCommands() commands {
 		case "install":
 			c.Directory = true
 		case "help":
-			c.Operands = helpOperands(all)
+			c.Operands = flags.Names(all.listed())
 		}
 	}
 	return all
-}
-
-// helpOperands are the commands that help lists, and the topics.
-func helpOperands(all commands) (words []string) {
-	for _, c := range all {
-		if c.Summary != "" {
-			words = append(words, c.Name)
-		}
-	}
-	for _, t := range topics() {
-		words = append(words, t.name)
-	}
-	return words
 }

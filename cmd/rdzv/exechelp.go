@@ -1,5 +1,13 @@
 package main
 
+import (
+	"fmt"
+	"strings"
+
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/options"
+)
+
 // programGrammar says where the program begins, for the helps of exec.
 const programGrammar = "" +
 	"PROGRAM begins with the first word that is not a flag; what follows is for it. A\n" +
@@ -50,3 +58,45 @@ Exit status, the same for every agent of the job:
     124      not all agents joined within --join-timeout
     125      rdzv itself failed: wrong usage, no token
 `
+
+// briefFlags are the flags of exec that most users need, with a text of one line.
+var briefFlags = [...][2]string{
+	{"nodes", "number of nodes, if no launcher starts rdzv on them"},
+	{"nproc-per-node", "workers on each node; gpu is one for each GPU"},
+	{"store", "a node that all others can reach"},
+	{"job", "name of the job, if several run at the same time"},
+	{"token-file", "the shared secret (~/.config/rdzv/token)"},
+	{"net", "use, or do not use, this network or interface"},
+	{"join-timeout", "wait this long for all nodes (10m)"},
+	{"tag", "begin each line of output with its rank and host"},
+	{"log-dir", "also write the output of each rank to a file in DIR"},
+	{"export", "copy a variable from rank 0's node to all workers"},
+	{"chdir", "run PROGRAM in DIR"},
+	{"strict", "do not start if the nodes differ"},
+	{"max-restarts", "after a failure start all workers again (0)"},
+	{"stall-timeout", "end a job that makes no progress for this long"},
+	{"report", "write how the job ended to FILE"},
+	{"grace", "time between SIGTERM and SIGKILL (10s)"},
+	{"verbose", "also print how the job starts"},
+}
+
+// briefHelp is the help of exec for -h: one screen.
+func briefHelp() string {
+	usage := map[string]string{}
+	for _, g := range options.New().Groups() {
+		for _, r := range g.Rows {
+			usage[r.Name()] = r.Usage
+		}
+	}
+	var b strings.Builder
+	head, _, _ := strings.Cut(execHelp, "\n\nJoin the job")
+	b.WriteString(head + "\n\n" +
+		"Run PROGRAM as the workers of one job, with RANK, WORLD_SIZE, MASTER_ADDR etc.\n" +
+		programGrammar + "\n")
+	for _, flag := range briefFlags {
+		fmt.Fprintf(&b, "    %-*s%s\n", flags.TextColumn-4, usage[flag[0]], flag[1])
+	}
+	return b.String() + `
+rdzv exec --help prints all flags, and exit codes.
+`
+}

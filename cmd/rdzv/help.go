@@ -14,13 +14,11 @@ import (
 	"rdzv/wrap"
 )
 
-const helpHelp = `Usage: rdzv help [COMMAND|TOPIC]
+const helpHelp = `Usage: rdzv help [COMMAND]
 
     rdzv help exec
-    rdzv help network
 
-Print an overview of rdzv, or the help of COMMAND. The topics network, restarts
-and etcd are about some of the flags of exec.
+Print an overview of rdzv, or the help of COMMAND.
 
 Exit status:
     0        printed
@@ -49,10 +47,12 @@ func (a *app) help(args []string) int {
 		if c, ok := a.commands.find(args[0]); ok {
 			return a.print(c.Help())
 		}
-		if t, ok := findTopic(args[0]); ok {
-			return a.print(t.help())
+		err := unknownCommand(a.commands, args, a.environ)
+		if slices.Contains([]string{"network", "restarts", "etcd"}, args[0]) { // of earlier versions
+			err = hint.With(fmt.Errorf("cannot print help for %q: there are no topics", args[0]),
+				"rdzv exec --help has all flags in groups")
 		}
-		return a.usage(unknownCommand(a.commands, args, a.environ), "")
+		return a.usage(err, "")
 	default:
 		err := fmt.Errorf("cannot print help for %q: give one command", strings.Join(args, " "))
 		return a.usage(err, "")

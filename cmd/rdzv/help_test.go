@@ -56,34 +56,26 @@ func helps() (texts []string) {
 	for _, c := range allCommands() {
 		texts = append(texts, c.Help())
 	}
-	for _, topic := range topics() {
-		texts = append(texts, topic.help())
-	}
 	return texts
 }
 
-// What a user reads first fits on a terminal of 24 lines, with the next prompt.
+// What a user reads first fits on a terminal of 24 lines, with the next prompt, and the usual flags
+// of exec on one of 40.
 func TestHelpFitsOnAScreen(t *testing.T) {
-	for name, text := range map[string]string{"help": overviewHelp(allCommands()), "exec -h": briefHelp()} {
-		if n := strings.Count(text, "\n"); n > 23 {
-			t.Errorf("rdzv %s has %d lines, want at most 23", name, n)
-		}
+	if n := strings.Count(overviewHelp(allCommands()), "\n"); n > 23 {
+		t.Errorf("rdzv help has %d lines, want at most 23", n)
+	}
+	if n := strings.Count(briefHelp(), "\n"); n > 39 {
+		t.Errorf("rdzv exec -h has %d lines, want at most 39", n)
 	}
 }
 
-// The flags of each topic, and those of exec -h, are flags of exec.
-func TestTopicsHaveFlagsOfExec(t *testing.T) {
+// The flags of exec -h are flags of exec.
+func TestBriefHelpHasFlagsOfExec(t *testing.T) {
 	known := options.New().ExecFlags()
-	names := []string{}
-	for _, topic := range topics() {
-		names = append(names, topic.flags...)
-	}
-	for _, flag := range briefFlags {
-		names = append(names, flag[0])
-	}
-	for _, name := range names {
-		if flag := known.Lookup(name); flag == nil || flag.Hidden {
-			t.Errorf("exec has no flag --%s", name)
+	for _, brief := range briefFlags {
+		if flag := known.Lookup(brief[0]); flag == nil || flag.Hidden {
+			t.Errorf("exec has no flag --%s", brief[0])
 		}
 	}
 }

@@ -23,9 +23,6 @@ func TestGeneratedCommands(t *testing.T) {
 	for _, c := range allCommands() {
 		part(c.Name, c.Help())
 	}
-	for _, topic := range topics() {
-		part("help "+topic.name, topic.help())
-	}
 	pagetest.Part(t, "../../docs/reference/commands.md", "commands", page)
 }
 

@@ -149,13 +149,13 @@ func (o *Options) Config(p Process) agent.Config {
 // Unused are flags and variables about an etcd cluster although there is none.
 func (o *Options) Unused(env envmap.Env) []string { return o.store.unused(o.given, env) }
 
-// The notes after some groups of flags. EtcdNote is also part of the help about etcd.
+// The notes after some groups of flags.
 const (
 	tokenNote = `    RDZV_TOKEN can hold the token itself, RDZV_JOIN the value that the first
     node prints on a terminal for the other nodes. RDZV_TERMINATION_LOG is the
     termination log of a pod (/dev/termination-log), or off.
 `
-	EtcdNote = `    RDZV_STORE_USER is NAME:PASSWORD of a user of the cluster. ETCDCTL_CACERT,
+	etcdNote = `    RDZV_STORE_USER is NAME:PASSWORD of a user of the cluster. ETCDCTL_CACERT,
     _CERT, _KEY, _USER and _PASSWORD are used too.
 `
 	templateNote = `    A TEMPLATE can contain {rank} {world_size} {local_rank} {local_world_size}

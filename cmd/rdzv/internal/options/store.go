@@ -54,7 +54,7 @@ func (s *store) groups() []flags.Group {
 		flags.Flag("--insecure", "no token: connections are not authenticated", &s.insecure))
 	return []flags.Group{
 		{Title: "Finding the other agents", Note: tokenNote, Rows: rows},
-		{Title: "With an etcd cluster as the store", Note: EtcdNote, Rows: []flags.Row{
+		{Title: "With an etcd cluster as the store", Note: etcdNote, Rows: []flags.Row{
 			flags.Flag("--store-ca FILE",
 				"CA certificates of the cluster (those that this host trusts)", &s.ca),
 			flags.Flag("--store-cert FILE", "certificate of this client", &s.cert),
