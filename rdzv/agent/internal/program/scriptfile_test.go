@@ -2,7 +2,6 @@ package program
 
 import (
 	"io/fs"
-	"path"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -58,7 +57,6 @@ func TestScript(t *testing.T) {
 		{"python3 /data/x.py", "/data/x.py", 2, ""},
 		{"python3 ../u/x.py 1", "../u/x.py", 2, ""},
 		{"python3 link/x.py", "link/x.py", 2, ""},
-		{"python3 link/../nosuch.py", "", 0, ""}, // the kernel's .. is not that of path.Clean
 		{"python3 dir", "dir", 2, ""},
 		{"python3 app.zip", "app.zip", 2, ""},
 		{"python3 nosuch.py 1", "nosuch.py?", 2, `script "nosuch.py"` + missing},
@@ -75,47 +73,24 @@ func TestScript(t *testing.T) {
 		{"python3", "", 1, ""},
 		{"python3 -i", "", 2, ""},
 
-		{"python3 -m pkg.mod a", "pkg.mod", 3, ""},
-		{"python3 -mpkg.mod a", "pkg.mod", 2, ""},
-		{"python3 -m pkg.sub", "pkg.sub", 3, ""},
-		{"python3 -m pkg.nosuch", "pkg.nosuch?", 3, ""}, // pkg may find it
-		{"python3 -m torch.x", "", 3, ""},
-		{
-			"python3 -m nosuch.mod a", "", 3,
-			`"/usr/bin/python3" finds no module "nosuch", also not in "/home/u"`,
-		},
-		{"python3 -Im pkg.mod", "", 3, `"/usr/bin/python3" finds no module "pkg"`},
 		{"python3 -m", "", 2, ""},
 
 		{"env A=b python3 x.py", "x.py", 4, ""},
 		{"env A=b python3 nosuch.py", "nosuch.py?", 4, `script "nosuch.py"` + missing},
-		{"env PATH=/nosuch python3 x.py", "", 0, `"python3" is not in PATH "/nosuch"`},
 		{"env -C /data python3 nosuch.py", "", 0, ""},
-		{"env /opt/python3 x.py", "", 0, `"/opt/python3" is missing`},
 
 		{"./main.py --lr 3", "./main.py", 1, ""},
 		{"./split.py", "./split.py", 1, ""},
 		{"installed --lr 3", "", 1, ""},
-		{
-			"./old.py", "", 0,
-			`"python9", which the first line of "./old.py" names, is not in PATH "/usr/bin:/bin"`,
-		},
 		{"./run.sh nosuch.py", "./run.sh", 1, ""},
-		{"env ./main.py 1", "./main.py", 2, ""},
 
 		{"bash run.sh nosuch.py", "run.sh", 2, ""},
-		{"bash -x -eo pipefail --norc run.sh", "run.sh", 6, ""},
-		{"sh nosuch.sh", "nosuch.sh?", 2, `script "nosuch.sh"` + missing},
 		{"bash -c nosuch.py", "", 0, ""},
 		{"bash -s nosuch", "", 0, ""},
 		{"bash --unknown nosuch", "", 0, ""},
 		{"bash -lc nosuch", "", 0, ""},
-		{"bash -O extglob nosuch.sh", "nosuch.sh?", 4, `script "nosuch.sh"` + missing},
 		{"bash", "", 0, ""},
-		{"bash -- run.sh", "run.sh", 3, ""},
 
-		{"nice -n 5 python3 nosuch.py", "nosuch.py?", 5, `script "nosuch.py"` + missing},
-		{"numactl -N0 --membind=0 python3 x.py", "x.py", 5, ""},
 		{"timeout 10m env python3 x.py", "", 0, ""},
 		{"setsid ./a.out python3 nosuch.py", "", 0, ""},
 		{"apptainer exec i.sif python3 nosuch.py", "", 0, ""},
@@ -147,17 +122,8 @@ func TestPyenv(t *testing.T) {
 	env := map[string]string{"PATH": "/usr/bin"}
 	argv := []string{"/home/u/.pyenv/shims/python3", "-u", "nothing.py", "1"}
 	p := Inspect(load(t, "pyenv"), argv, env, "/home/u")
-	if p.Err == nil || p.Script.Name != "nothing.py" || p.Script.Words != 3 || !p.Certain {
+	if p.Err == nil || p.Script.Name != "nothing.py" || p.Script.Words != 3 {
 		t.Errorf("%+v, want a missing script", p)
-	}
-}
-
-// A bash script without a slash is looked up in PATH, as bash does.
-func TestShellScriptInPath(t *testing.T) {
-	env := map[string]string{"PATH": "/usr/bin:/opt/tools"}
-	p := Inspect(userFiles(t), []string{"bash", "tool.sh"}, env, "/home/u")
-	if p.Err != nil || p.Script.Digest == "" {
-		t.Errorf("%+v", p)
 	}
 }
 
@@ -166,41 +132,6 @@ func TestNoPath(t *testing.T) {
 	p := Inspect(userFiles(t), []string{"./old.py"}, nil, "/home/u")
 	if p.Err != nil {
 		t.Error(p.Err)
-	}
-}
-
-// A module may be provided by whatever else is in the directories that python searches.
-func TestLacksModule(t *testing.T) {
-	const site = "usr/lib/python3/dist-packages/"
-	for name, c := range map[string]struct {
-		file, text string
-		lacks      bool
-	}{
-		"nothing":         {"", "", true},
-		"harmless":        {site + "distutils-precedence.pth", "import os; x", true},
-		"paths":           {site + "a.pth", "/opt/nothing\n", true},
-		"code in .pth":    {site + "a.pth", "# comment\nimport a; a.install()\n", false},
-		"path to module":  {site + "a.pth", "/opt/more\n", false},
-		"extension":       {"home/u/train.cpython-313-x86_64-linux-gnu.so", "", false},
-		"bytecode":        {"home/u/train.pyc", "", false},
-		"sitecustomize":   {site + "sitecustomize.py", "", false},
-		"of distribution": {"usr/lib/python3.13/sitecustomize.py", "", true},
-		"zip file":        {"home/u/lib.zip", "", false},
-		"standard":        {"usr/lib/python3.13/train.py", "", false},
-	} {
-		fsys := userFiles(t).MapFS
-		if c.file != "" {
-			fsys[c.file] = &fstest.MapFile{Data: []byte(c.text)}
-		}
-		fsys["opt/more/train/x.py"] = &fstest.MapFile{}
-		env := map[string]string{"PATH": "/usr/bin", "PYTHONPATH": "/nosuch"}
-		if path.Ext(c.file) == ".zip" {
-			env["PYTHONPATH"] = "/" + c.file
-		}
-		p := Inspect(fsys, []string{"python3", "-m", "train"}, env, "/home/u")
-		if lacks := p.Err != nil; lacks != c.lacks {
-			t.Errorf("%s: error %v, want %v", name, p.Err, c.lacks)
-		}
 	}
 }
 
