@@ -26,7 +26,7 @@ type Identity struct {
 	// NCCLConfigured says that /etc/nccl.conf or ~/.nccl.conf exists. NCCL_SOCKET_IFNAME would
 	// override it and is not set then.
 	NCCLConfigured bool
-	// NoLibuv says that torch uses libuv by default and may have been built without it.
+	// NoLibuv says that torch uses libuv by default and was built without it.
 	NoLibuv bool
 	// Threads is the value of OMP_NUM_THREADS (see CPUs.Threads); not set if 0.
 	Threads int

@@ -35,7 +35,7 @@ var meanings = [][2]string{
 	{"NCCL_SOCKET_IFNAME", "the same with `=` (exactly this name), in jobs of several nodes"},
 	{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "errors of NCCL end the process"},
 	{"PYTHONFAULTHANDLER", "Python prints its stacks before it is killed"},
-	{"USE_LIBUV", "set if torch may have been built without libuv, see below"},
+	{"USE_LIBUV", "set if torch was built without libuv, see below"},
 	{"OMP_NUM_THREADS", "number of cores that this worker may use"},
 	{"GPU_PER_NODE", "number of GPUs, if there are any"},
 }

@@ -74,8 +74,8 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 	c, e := task.Config, &w.endings[i]
 	before := w.before[slices.Index(w.local.all(), task)]
 	e.Examine(ending.Workers{
-		Root: c.Root, Argv: c.Program, Environ: c.Environ, KillsBefore: before,
-		Python: task.setup.CertainPython(), MasterPort: w.world.MasterPort, Fixed: c.MasterPort != 0,
+		Root: c.Root, Argv: c.Program, KillsBefore: before, Python: task.setup.CertainPython(),
+		MasterPort: w.world.MasterPort, Fixed: c.MasterPort != 0,
 	}, r, &worker)
 	w.exited(worker)
 	if !e.Findings.Consequence() {

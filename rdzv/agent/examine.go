@@ -73,7 +73,7 @@ func (l *Local) wanted() setup.Wanted {
 	c := l.Config
 	w := setup.Wanted{
 		Argv: c.Program, Environ: c.Environ, Env: l.env, Root: c.Root, Dir: c.Dir, LogDir: c.LogDir,
-		ExportFile: c.ExportFile, Set: c.Set, Checks: c.Check != nil,
+		ExportFile: c.ExportFile, Checks: c.Check != nil,
 		OneHost: isOnly(l) || l.layout().OnOneHost(),
 		Python:  c.Python, PythonDir: c.PythonDir, PathExported: l.exportsPath(),
 	}

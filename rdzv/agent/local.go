@@ -104,7 +104,7 @@ func (l *Local) identities() identity.Maker {
 	return identity.Maker{
 		Placement: l.Placement, Agents: l.Agents, Elastic: l.layout().Elastic(), Workers: l.Workers,
 		Devices: l.Devices, CPUs: l.CPUs, NCCLConfigured: l.setup.NCCL,
-		NoLibuv: l.setup.Program.Torch.MayLackLibuv(),
+		NoLibuv: l.setup.Program.Torch.LacksLibuv(),
 	}
 }
 

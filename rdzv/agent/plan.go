@@ -241,7 +241,7 @@ func (l *Local) Preview() (p Preview, err error) {
 	p.Changes.Set = append(added, p.Changes.Set...)
 	if p.Identity.NoLibuv && slices.Contains(p.Changes.Set, envmap.KV{Name: "USE_LIBUV", Value: "0"}) {
 		torch := l.setup.Program.Torch
-		p.NoLibuv = "torch " + torch.Version + " in " + torch.Dir + " may be built without libuv"
+		p.NoLibuv = "torch " + torch.Version + " in " + torch.Dir + " is built without libuv"
 	}
 	p.Python, p.Why = l.setup.ChosenPython()
 	kept := func(name string) bool { return slices.Contains(p.Changes.Kept, name) }

@@ -273,7 +273,7 @@ func withProblem(problems []rdzv.Problem, err error) []rdzv.Problem {
 	find, isFind := errors.AsType[*wrap.FindError](err)
 	start, isStart := errors.AsType[*program.StartError](err)
 	switch {
-	case isFind && find.ExitCode() == CodeMissing, isStart && start.Missing:
+	case isFind && find.ExitCode() == CodeMissing, isStart && start.Missing != "":
 		p.Kind = rdzv.ProgramMissing
 	case isFind, isStart:
 		p.Kind = rdzv.ProgramNotExecutable

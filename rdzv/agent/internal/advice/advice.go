@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -20,7 +19,7 @@ import (
 
 // OnProgram returns a suggestion if a program cannot be run because of err, which is an error of
 // wrap.Find or of a wrap.Result; "" if none is known.
-func OnProgram(err error, program, environ []string) string {
+func OnProgram(err error, program []string) string {
 	name := program[0]
 	found, _ := errors.AsType[*wrap.FindError](err)
 	switch {
@@ -37,7 +36,7 @@ func OnProgram(err error, program, environ []string) string {
 	case errors.Is(err, syscall.EACCES) && isFile(name) && unix.Access(name, unix.X_OK) != nil:
 		return "chmod +x " + name + ", or " + withInterpreter(name, program)
 	case errors.Is(err, syscall.ENOENT), strings.Contains(name, "/"), !isFile(name):
-		return shellHint(program, environ)
+		return ""
 	case filepath.Ext(name) == "":
 		return "a file of that name is in this directory: rdzv exec -- ./" + shell.Line(program...)
 	}
@@ -79,37 +78,4 @@ func withInterpreter(name string, program []string) string {
 func isFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// shellHint returns a suggestion if no program has this name because it is something that only a
-// shell understands: a quoted command line, an assignment, a command of the shell itself; "" if it
-// is not.
-func shellHint(program, environ []string) string {
-	line := strings.TrimRight(program[0]+" "+shell.Line(program[1:]...), " ")
-	words := strings.Fields(program[0])
-	if len(words) == 0 {
-		return ""
-	}
-	name, _, assignment := strings.Cut(words[0], "=")
-	switch {
-	case slices.Contains(shellCommands, words[0]),
-		len(words) > 1 && strings.ContainsAny(program[0], "|&;<>$`"):
-		interpreter := "sh"
-		if words[0] == "source" {
-			interpreter = "bash"
-		}
-		return "only a shell can run this: rdzv exec -- " + shell.Line(interpreter, "-c", line)
-	case assignment && name != "" && !strings.Contains(name, "/"):
-		return "set a variable with env: rdzv exec -- env " + line
-	case len(words) > 1:
-		if _, err := wrap.Find(words[0], environ, ""); err == nil {
-			return "omit the quotes around the program and its arguments: rdzv exec -- " + line
-		}
-	}
-	return ""
-}
-
-// shellCommands are commands of shells that are not programs.
-var shellCommands = []string{
-	".", "cd", "eval", "exec", "export", "pushd", "set", "source", "ulimit", "umask", "unset",
 }

@@ -24,12 +24,12 @@ type Ending struct {
 
 // Workers are the workers of an agent in one attempt.
 type Workers struct {
-	Root          fs.FS
-	Argv, Environ []string
-	Python        string // that runs the program; "" if it is not known
-	KillsBefore   int    // by the kernel's out-of-memory killer before they began
-	MasterPort    int
-	Fixed         bool // MasterPort was given
+	Root        fs.FS
+	Argv        []string
+	Python      string // that runs the program; "" if it is not known
+	KillsBefore int    // by the kernel's out-of-memory killer before they began
+	MasterPort  int
+	Fixed       bool // MasterPort was given
 }
 
 // Examine completes what is known of a worker that has failed.
@@ -38,7 +38,7 @@ func (e *Ending) Examine(of Workers, r wrap.Result, worker *rdzv.Worker) {
 	switch kills := postmortem.OOMKills(of.Root); {
 	case unwritable != nil:
 	case r.Err != nil:
-		e.Hint = advice.OnProgram(r.Err, of.Argv, of.Environ)
+		e.Hint = advice.OnProgram(r.Err, of.Argv)
 	case r.Signal != syscall.SIGKILL:
 	case kills < 0:
 		e.Hint = "if nobody sent SIGKILL, memory may have run out: dmesg shows " +

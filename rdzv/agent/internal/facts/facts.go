@@ -30,7 +30,7 @@ func Of(argv []string, p program.Program, env envmap.Env, hidden []string) rdzv.
 	know("script "+script.Name, script.Digest, digest(argv))
 	if p.Certain {
 		know("python", p.Version, "")
-		if torch.Dir == "" {
+		if torch.Dir == "" && torch.Unknown == "" {
 			torch.Version = "not found"
 		}
 		know("torch", torch.Version, "")

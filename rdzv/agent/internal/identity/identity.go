@@ -17,7 +17,7 @@ type Maker struct {
 	CPUs      envmap.CPUs
 
 	NCCLConfigured bool // NCCL has a configuration file
-	NoLibuv        bool // torch may be built without libuv
+	NoLibuv        bool // torch is built without libuv
 }
 
 // Preview is the first worker's identity before the agents meet, and the variables that depend on

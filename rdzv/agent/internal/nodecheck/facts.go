@@ -37,16 +37,13 @@ func (n Node) facts(ctx context.Context) (facts []check.Fact) {
 		interpreter += " (" + why + ")"
 	}
 	know("interpreter", interpreter)
-	if why := n.Setup.Program.Unknown; why != "" {
-		for _, name := range []string{"python", "torch"} { // as in facts
+	unknown := func(name, why string) { // as in facts
+		if why != "" {
 			facts = append(facts, check.Fact{Name: name, Value: why, Unknown: true})
 		}
 	}
-	if n.Setup.Program.Certain {
-		libraries := n.Setup.Program.Torch.Libraries(n.Setup.Root)
-		know("torch built for", libraries.Built)
-		know("NCCL package", libraries.NCCL)
-	}
+	unknown("python", n.Setup.Program.Unknown)
+	unknown("torch", cmp.Or(n.Setup.Program.Unknown, n.Setup.Program.Torch.Unknown))
 	know("CPUs allowed", fmt.Sprint(n.CPUs))
 	// One agent looks at the processes, before it starts any that may use GPUs.
 	files := node.Files{Root: n.Setup.Root, Space: spaceOf, Processes: n.First,

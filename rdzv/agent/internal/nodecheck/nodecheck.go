@@ -52,8 +52,17 @@ func (n Node) Run(ctx context.Context, healthCmd string, limit time.Duration) (f
 // importTorch finds out which torch a worker's python imports, and whether that can use GPUs.
 func (n Node) importTorch(ctx context.Context, limit time.Duration, found *Found) {
 	const script = `import torch
-n = torch.cuda.device_count()
-print(torch.__version__ + ",", n, "GPUs" if torch.cuda.is_available() else "usable GPUs")`
+n, built = torch.cuda.device_count(), ""
+for name in "cuda", "hip":
+    version = getattr(torch.version, name, None)
+    if version:
+        built += ", for " + name.upper() + " " + version
+try:
+    built += ", NCCL " + ".".join(map(str, torch.cuda.nccl.version()))
+except Exception:
+    pass  # it has none
+gpus = "GPUs" if torch.cuda.is_available() else "usable GPUs"
+print(torch.__version__ + ", " + str(n) + " " + gpus + built)`
 	fact, python := check.Fact{Name: "import torch"}, n.Setup.Interpreter()
 	switch {
 	case len(n.Setup.Argv) == 0:

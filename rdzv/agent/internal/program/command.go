@@ -1,7 +1,7 @@
 package program
 
 import (
-	"maps"
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -10,119 +10,114 @@ import (
 // command is a program with its arguments, and its environment. The other fields are what is found
 // out on the way to its interpreter.
 type command struct {
-	argv []string
-	env  map[string]string
+	argv  []string
+	env   map[string]string
+	given int // how many words there were at first
 
-	executed   string // file of the last script that was executed by its first line
-	executedAs string // how the command before it calls that script
-	opaque     bool   // another program decides what runs, and with which files
-	unknown    string // why its python is not known; "" if it is, or if it runs none
-	given      int    // how many words there were at first
-	script     Script
-	err        error // why it cannot start
+	unknown string // why its python is not known; "" if it is, or if it runs none
+	script  Script
+	err     error // why it cannot start
 }
 
 // anyPython is the command that a shell script is assumed to run.
 const anyPython = "python3"
 
-var (
-	pythonName = pattern{expr: `^python[0-9.]*t?$`}
-	shellNames = []string{"sh", "bash", "dash", "ash", "ksh", "zsh"}
-)
+var pythonName = pattern{expr: `^python[0-9.]*t?$`}
 
-// maxNesting is how many scripts and calls of env may lead to the interpreter.
+// isPython and isShell tell whether a file or a word is called like an interpreter.
+func isPython(word string) bool { return pythonName.compiled().MatchString(path.Base(word)) }
+
+func isShell(word string) bool {
+	return slices.Contains([]string{"sh", "bash", "dash", "ash", "ksh", "zsh"}, path.Base(word))
+}
+
+// maxNesting is how many programs may lead to the interpreter, such as a script and env.
 const maxNesting = 5
 
-// findPython replaces the command by the python that it runs in the end, argv[0] being its file. A
-// python that is a script can run any other, except pyenv's.
+// pyenvShim is in the scripts of pyenv that run a python with their own arguments.
+const pyenvShim = `pyenv" exec "$program" "$@"`
+
+// findPython replaces the command by the python that it runs in the end, argv[0] being its file. It
+// notes the script. A python that is a script can run any other.
 func (c *command) findPython(f files) bool {
-	c.given = len(c.argv)
-	for nesting := range maxNesting {
+	for range maxNesting {
 		file := f.find(c.argv[0], c.env["PATH"])
 		if file == "" {
-			if nesting > 0 { // the caller looks for the first one
-				c.fail(c.missing(f))
-			}
 			return false
 		}
-		name := path.Base(file)
 		interpreter, isScript := parseShebang(f.read(file, maxShebang))
-		isPython := pythonName.compiled().MatchString(name)
 		switch {
-		case isScript && isPython:
-			text := f.read(file, maxText)
-			isShim := strings.Contains(text, pyenvShim)
-			if own := f.pyenvProgram(text, name, c.env); isShim && own != "" {
-				c.argv = append([]string{own}, c.argv[1:]...)
-				continue
+		case isScript && isPython(file):
+			if strings.Contains(f.read(file, maxText), pyenvShim) {
+				c.runsPython(f)
 			}
-			if o := parseOptions(c.argv[1:]); isShim && o.script != "" {
-				c.runs(f, o.script, o.rest)
-			}
-			c.unknown = file + " is a script that chooses the python"
+			c.unsure(file + " is a script that chooses the python")
 			return false
 		case isScript:
-			c.executed, c.executedAs = file, c.argv[0]
+			c.runs(f, c.argv[0], file, c.argv[1:])
 			c.argv = slices.Concat(interpreter, []string{file}, c.argv[1:])
-		case name == "env" && c.enterEnv():
-		case slices.Contains(shellNames, name):
-			c.enterShell(f)
-		case isPython:
+		case isShell(file):
+			script := shellScript(c.argv[1:]) // without a slash, bash may find it in PATH
+			if script != "" && (strings.Contains(script, "/") || f.isFile(script)) {
+				c.runs(f, script, script, c.argv[2:])
+			}
+			c.argv = []string{anyPython}
+			c.unsure("a shell script can run any python")
+		case isPython(file):
 			c.argv = append([]string{file}, c.argv[1:]...)
+			c.runsPython(f)
 			return true
 		default: // it may run another command, as numactl does
-			rest := fromPython(c.argv[1:])
-			if !onlyRuns(name, c.argv[1:len(c.argv)-len(rest)]) {
-				c.opaque, c.unknown = true, name+" can run any python"
+			name, rest := path.Base(file), fromPython(c.argv[1:])
+			if len(rest) == 0 {
+				return false
+			}
+			if name != "env" || !onlySets(c.argv[1:len(c.argv)-len(rest)]) {
+				c.unsure(name + " can run any python")
 			}
 			c.argv = rest
-		}
-		if len(c.argv) == 0 {
-			return false
 		}
 	}
 	return false
 }
 
-// enterShell notes the script that a shell runs, and replaces the shell by the python that this
-// script is assumed to run.
-func (c *command) enterShell(f files) {
-	if script, rest := parseShell(c.argv[1:]); script != "" {
-		if !strings.Contains(script, "/") && !f.exists(script) { // then bash looks in PATH
-			if file := f.readableIn(c.env["PATH"], script); file != "" {
-				script = file
-			}
-		}
-		c.runs(f, script, rest)
+// unsure notes why the python is not known, unless a program before has made it so.
+func (c *command) unsure(why string) { c.unknown = cmp.Or(c.unknown, why) }
+
+// runsPython notes what a python runs that has these arguments.
+func (c *command) runsPython(f files) {
+	switch o := parseOptions(c.argv[1:]); {
+	case o.script != "":
+		c.runs(f, o.script, o.script, o.rest)
+	case c.unknown == "" && c.script.Words == 0:
+		c.script.Words = c.given - len(o.rest)
 	}
-	c.argv, c.opaque, c.unknown = []string{anyPython}, true, "a shell script can run any python"
 }
 
-// pyenvShim is in the scripts of pyenv that run a python with their own arguments.
-const pyenvShim = `pyenv" exec "$program" "$@"`
+// shellScript is the script that a shell with these arguments runs; "" if there is an option before
+// it, or none.
+func shellScript(args []string) string {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "+") {
+		return ""
+	}
+	return args[0]
+}
 
 // fromPython is the part of a command line that begins with a python.
 func fromPython(words []string) []string {
-	for i, word := range words {
-		if pythonName.compiled().MatchString(path.Base(word)) {
-			return words[i:]
-		}
+	if i := slices.IndexFunc(words, isPython); i >= 0 {
+		return words[i:]
 	}
 	return nil
 }
 
-// transparent are programs that run a command with the same files and user, in the same directory.
-var transparent = []string{
-	"chrt", "ionice", "nice", "nohup", "numactl", "setsid", "stdbuf", "taskset", "timeout",
-}
-
-var optionWord = pattern{expr: `^[-0-9]`}
-
-// onlyRuns tells whether a program runs the command that follows options, and that this follows
-// nothing else: options have numbers as values, or none.
-func onlyRuns(name string, options []string) bool {
-	isOther := func(word string) bool { return !optionWord.compiled().MatchString(word) }
-	return slices.Contains(transparent, name) && !slices.ContainsFunc(options, isOther)
+// onlySets tells whether words before a command of env(1) only set variables that do not change
+// which python it is, and which modules it finds.
+func onlySets(words []string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool {
+		name, _, sets := strings.Cut(word, "=")
+		return !sets || name == "PATH" || name == "HOME" || strings.HasPrefix(name, "PYTHON")
+	})
 }
 
 // maxShebang is how much of a script the kernel reads for its first line (BINPRM_BUF_SIZE).
@@ -142,32 +137,4 @@ func parseShebang(head string) (interpreter []string, isScript bool) {
 		return []string{line}, true
 	}
 	return []string{line[:end], strings.TrimLeft(line[end:], " \t")}, true
-}
-
-// enterEnv replaces a call of env(1) by the command that it runs, unless it has options. Only -S is
-// known, which scripts need.
-func (c *command) enterEnv() bool {
-	args := c.argv[1:]
-	if len(args) > 0 {
-		text, short := strings.CutPrefix(args[0], "-S")
-		text, long := strings.CutPrefix(text, "--split-string=")
-		if short || long {
-			if strings.ContainsAny(text, `"'\$#`) {
-				return false // env would interpret them
-			}
-			args = slices.Concat(strings.Fields(text), args[1:])
-		}
-	}
-	env := map[string]string{}
-	maps.Copy(env, c.env)
-	for len(args) > 0 && strings.Contains(args[0], "=") {
-		name, value, _ := strings.Cut(args[0], "=")
-		env[name] = value
-		args = args[1:]
-	}
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		return false
-	}
-	c.argv, c.env = args, env
-	return true
 }

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -28,11 +27,6 @@ func (f files) name(file string) string {
 		return name
 	}
 	return "."
-}
-
-func (f files) exists(file string) bool {
-	_, err := fs.Stat(f.fsys, f.name(file))
-	return !errors.Is(err, fs.ErrNotExist)
 }
 
 func (f files) isDir(file string) bool {
@@ -81,7 +75,9 @@ const maxLinks = 40
 
 // real is a path without symbolic links, as far as it exists.
 func (f files) real(file string) string {
-	file = f.abs(file)
+	if !path.IsAbs(file) {
+		file = f.dir + "/" + file
+	}
 	done, rest := "/", file
 	for links := 0; rest != ""; {
 		name, after, _ := strings.Cut(rest, "/")
@@ -92,7 +88,7 @@ func (f files) real(file string) string {
 			continue
 		}
 		if links++; links > maxLinks {
-			return file
+			return path.Clean(file)
 		}
 		if path.IsAbs(to) {
 			done = "/"
@@ -109,16 +105,6 @@ func (f files) find(name, pathVariable string) string {
 	}
 	for dir := range strings.SplitSeq(pathVariable, ":") {
 		if file := f.executable(path.Join(f.abs(dir), name)); name != "" && file != "" {
-			return file
-		}
-	}
-	return ""
-}
-
-// readableIn returns a regular file of that name in a list of directories; "" if there is none.
-func (f files) readableIn(pathVariable, name string) string {
-	for dir := range strings.SplitSeq(pathVariable, ":") {
-		if file := path.Join(f.abs(dir), name); f.isFile(file) {
 			return file
 		}
 	}

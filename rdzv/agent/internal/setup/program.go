@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"rdzv/internal/hint"
@@ -29,22 +28,17 @@ func (s *Setup) findProgram() (err error) {
 			return hint.With(err, fmt.Sprintf("the workers' directory is %q (Config.Dir)", s.Dir))
 		}
 		return hint.With(err,
-			cmp.Or(advice.OnProgram(err, s.Argv, s.Environ), pathHint(s.Argv[0])))
+			cmp.Or(advice.OnProgram(err, s.Argv), pathHint(s.Argv[0])))
 	}
 	s.HeadStart, s.IsPython = 0, s.isPython()
 	if file, err := filepath.Abs(s.Path); err == nil && program.IsScript(s.Root, file, s.Argv) {
 		s.HeadStart = headstart.Limit
 	}
 	start, ok := errors.AsType[*program.StartError](s.Program.Err)
-	if !ok || start.Setting != "" && slices.ContainsFunc(s.Set, func(entry string) bool {
-		return strings.HasPrefix(entry, start.Setting+"=") // it may be different for the workers
-	}) {
-		return nil
+	if ok && start.Missing != "" {
+		return hint.With(start, s.missingScript(start.Missing))
 	}
-	if start.Script != "" {
-		return hint.With(start, s.missingScript(start.Script))
-	}
-	return start
+	return s.Program.Err
 }
 
 // missingScript is what to do about a script that does not exist; "" if nothing is known.

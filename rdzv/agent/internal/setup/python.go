@@ -36,7 +36,8 @@ func (s *Setup) inspectProgram() {
 	}
 	s.Why = "the first in PATH"
 	active := s.Env["VIRTUAL_ENV"] != "" || s.Env["CONDA_PREFIX"] != ""
-	unsure := s.Program.Unknown != "" || s.Program.Torch.Dir != ""
+	torch := s.Program.Torch
+	unsure := s.Program.Unknown != "" || torch.Dir != "" || torch.Unknown != ""
 	if s.PythonDir == "" || s.Env["PATH"] == "" || s.PathExported || active || unsure {
 		return
 	}

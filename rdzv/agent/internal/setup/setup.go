@@ -29,11 +29,10 @@ type Wanted struct {
 	Python string
 	// Given are those of agent.Config; "" if they are not given.
 	Dir, LogDir, ExportFile string
-	Set                     []string // NAME=TEMPLATE of variables of the workers
-	PythonDir               string   // with a python for a program that is called so; "" is none
-	PathExported            bool     // PATH is that of rank 0's agent
-	Checks                  bool     // nodes are checked: this agent must not hang
-	OneHost                 bool     // the job has no other node
+	PythonDir               string // with a python for a program that is called so; "" is none
+	PathExported            bool   // PATH is that of rank 0's agent
+	Checks                  bool   // nodes are checked: this agent must not hang
+	OneHost                 bool   // the job has no other node
 }
 
 // Setup is the result of Wanted.Inspect. Path and HeadStart are set by Check.
