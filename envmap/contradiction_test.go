@@ -103,8 +103,8 @@ func TestChoice(t *testing.T) {
 		})
 	}
 	p := detected(t, both, None)
-	wantIgnored(t, p, "OMPI_COMM_WORLD_RANK=0", "not selected by Config.Launcher none")
-	wantIgnored(t, p, "RANK=5", "not selected by Config.Launcher none")
+	wantIgnored(t, p, "OMPI_COMM_WORLD_RANK=0", "not selected by --launcher none")
+	wantIgnored(t, p, "RANK=5", "not selected by --launcher none")
 	if p := detected(t, recorded(t, "openmpi5-headrank", 1), "openmpi"); p.Launcher != OpenMPI5 {
 		t.Errorf("choice openmpi selected %s", p.Launcher)
 	}
@@ -148,10 +148,10 @@ func TestAgreeingLaunchers(t *testing.T) {
 // A variable number of pods is what --nodes MIN:MAX is for, also if Kubeflow gives no ranks.
 func TestKubeflowRangeHasAHint(t *testing.T) {
 	for env, want := range map[string]string{
-		"PET_NNODES=1:2": "PROGRAM with Config.Launcher none " +
-			"Config.MinNodes 1 and Config.Nodes 2 Config.Store HOST",
-		"PET_NNODES=1:2 PET_NODE_RANK=0 PET_RDZV_ENDPOINT=job-worker-0:23456": "PROGRAM with " +
-			"Config.Launcher none Config.MinNodes 1 and Config.Nodes 2 Config.Store job-worker-0",
+		"PET_NNODES=1:2": "rdzv exec --launcher none " +
+			"--nodes 1:2 --store HOST",
+		"PET_NNODES=1:2 PET_NODE_RANK=0 PET_RDZV_ENDPOINT=job-worker-0:23456": "rdzv exec " +
+			"--launcher none --nodes 1:2 --store job-worker-0",
 	} {
 		_, err := Detect(ParseEnv(strings.Fields(env)), "")
 		var e *Error
@@ -164,7 +164,7 @@ func TestKubeflowRangeHasAHint(t *testing.T) {
 func TestErrorsHaveAHint(t *testing.T) {
 	_, err := Detect(Env{"PMI_RANK": "x", "PMI_SIZE": "1"}, "")
 	var e *Error
-	if !errors.As(err, &e) || !strings.Contains(e.Hint, "Config.Launcher") {
+	if !errors.As(err, &e) || !strings.Contains(e.Hint, "--launcher") {
 		t.Errorf("error %#v, want an *Error with a hint", err)
 	}
 }

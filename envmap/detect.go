@@ -60,8 +60,8 @@ func DetectGiven(env Env, given Given) (Placement, error) {
 	}
 	if r.err != nil {
 		if choice != "" && r.err.Hint == hintLauncher {
-			r.err.Hint = "omit Config.Launcher " + string(choice) + " to recognise the launcher, or " +
-				"ignore all with Config.Launcher none"
+			r.err.Hint = "omit --launcher " + string(choice) + " to recognise the launcher, or " +
+				"ignore all with --launcher none"
 		}
 		return Placement{}, r.err
 	}
@@ -73,10 +73,10 @@ func hintLacking(r *reader, l recogniser) string {
 	choice := r.given.Launcher
 	switch {
 	case len(r.matched) == 0 && l.start == "":
-		return "omit Config.Launcher " + string(choice) + ": " + string(l.name) +
+		return "omit --launcher " + string(choice) + ": " + string(l.name) +
 			" has not started this process"
 	case len(r.matched) == 0:
-		return "omit Config.Launcher " + string(choice) + ", or start it with " + l.start +
+		return "omit --launcher " + string(choice) + ", or start it with " + l.start +
 			" rdzv exec -- PROGRAM"
 	}
 	say := "export " + r.lacks + "=N, N being the number of all tasks"
@@ -85,11 +85,11 @@ func hintLacking(r *reader, l recogniser) string {
 	}
 	for _, other := range order() {
 		if choice == "" && other.name != l.name && other.complete(r.env, r.given) {
-			say += "; or use those of another one with Config.Launcher " + string(other.name)
+			say += "; or use those of another one with --launcher " + string(other.name)
 			break
 		}
 	}
-	return say + "; or ignore all with Config.Launcher none"
+	return say + "; or ignore all with --launcher none"
 }
 
 // A recogniser detects one launcher.
@@ -194,7 +194,7 @@ func choose(env Env, given Given) (l recogniser, why string, err error) {
 	if !several {
 		names = []Launcher{choice}
 	}
-	const selected = "selected by Config.Launcher"
+	const selected = "selected by --launcher"
 	list := recognisersOf(names...)
 	for _, l := range list {
 		if len(l.match(env)) > 0 {
@@ -275,9 +275,9 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 		why := name + " takes precedence"
 		switch {
 		case choice != "":
-			why = "not selected by Config.Launcher " + string(choice)
+			why = "not selected by --launcher " + string(choice)
 		case l.platform && chosen.name == None:
-			why = "Config.Nodes 1 makes this process a job of its own"
+			why = "--nodes 1 makes this process a job of its own"
 		case l.onlyChosen: // rdzv exec replaces them, so they need not agree
 			why = "no launcher is recognised by them; rdzv exec replaces them"
 		case l.outer && !chosen.outer:
@@ -291,7 +291,7 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 			r.err = &Error{
 				Text: "cannot determine the launcher: " + name + " sets " + rank + " and " + size +
 					", but " + other + " sets " + r.env.shown(matched...),
-				Hint: "select one with Config.Launcher " + name + " or Config.Launcher " + other,
+				Hint: "select one with --launcher " + name + " or --launcher " + other,
 			}
 			return
 		}

@@ -92,12 +92,12 @@ func (d *device) noteShared(id Identity, mode DeviceMode) {
 	switch {
 	case count > id.Visible.usable():
 		note = rank + " shares the first MIG instance of " + from +
-			": a process sees only that one; Config.Device mask gives each worker its own"
+			": a process sees only that one; --device mask gives each worker its own"
 	case mode == DeviceLocalRank && count == 1:
 		return // each task has one device, and LOCAL_RANK is 0 as requested
 	case count == 1:
 		note = rank + " is not a device index: one device is visible (" + from +
-			"); Config.Device local-rank sets LOCAL_RANK to 0"
+			"); --device local-rank sets LOCAL_RANK to 0"
 	default:
 		note = rank + " shares device " + itoa(d.index) + ": " + itoa(count) +
 			" devices are visible (" + from + "); " + id.ownDevices(count)
@@ -114,7 +114,7 @@ func (id Identity) ownDevices(count int) string {
 	case id.Tasks < 1:
 		return "at most " + n + " workers on this node have their own"
 	case id.Tasks <= count:
-		return "Config.ProcsPerNode " + itoa(count/id.Tasks) + own
+		return "--nproc-per-node " + itoa(count/id.Tasks) + own
 	}
 	start := map[Launcher]string{
 		Slurm: "srun --ntasks-per-node " + n, SlurmPMI: "srun --ntasks-per-node " + n,
@@ -125,7 +125,7 @@ func (id Identity) ownDevices(count int) string {
 		start = "a start with " + n + " tasks on each node"
 	}
 	if id.LocalWorldSize > id.Tasks {
-		start += " with Config.ProcsPerNode 1"
+		start += " with --nproc-per-node 1"
 	}
 	return start + own
 }
@@ -143,12 +143,12 @@ func (d Devices) OneWorker() string {
 	if d.Count() < 2 {
 		return ""
 	}
-	each := "Config.ProcsPerNode gpu"
+	each := "--nproc-per-node gpu"
 	if d.usable() == 1 {
-		each += " and Config.Device mask"
+		each += " and --device mask"
 	}
 	return "1 worker on a node with " + itoa(d.Count()) + " devices (" + d.From() + "): " + each +
-		" gives each device a worker; Config.ProcsPerNode 1 says that one is meant"
+		" gives each device a worker; --nproc-per-node 1 says that one is meant"
 }
 
 // mask leaves one of the visible devices.
@@ -170,7 +170,7 @@ func (d device) mask(id Identity) (device, error) {
 		return d, &Error{
 			Text: "cannot mask " + visible.From() + ": it configures the container runtime " +
 				"and does not name the modules in the container",
-			Hint: "set HABANA_VISIBLE_MODULES, or use Config.Device index",
+			Hint: "set HABANA_VISIBLE_MODULES, or use --device index",
 		}
 	}
 	d.index, d.set, d.card = 0, []KV{{name, value}}, visible.card(position)

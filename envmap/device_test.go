@@ -72,10 +72,10 @@ func TestDeviceModes(t *testing.T) {
 		{"CUDA_VISIBLE_DEVICES=0,1,2,3", 3, DeviceIndex, "3", "3", "", ""},
 		{"CUDA_VISIBLE_DEVICES=7,6,5,4", 3, "", "3", "3", "", ""},
 		{"CUDA_VISIBLE_DEVICES=2", 0, DeviceIndex, "0", "0", "", ""},
-		{"CUDA_VISIBLE_DEVICES=2", 2, DeviceIndex, "0", "2", "", "Config.Device local-rank"},
+		{"CUDA_VISIBLE_DEVICES=2", 2, DeviceIndex, "0", "2", "", "--device local-rank"},
 		{"CUDA_VISIBLE_DEVICES=2", 2, DeviceLocalRank, "0", "0", "", ""},
-		{"CUDA_VISIBLE_DEVICES=0,1", 3, DeviceIndex, "1", "3", "", "Config.ProcsPerNode 2"},
-		{"CUDA_VISIBLE_DEVICES=0,1", 3, DeviceLocalRank, "1", "1", "", "Config.ProcsPerNode 2"},
+		{"CUDA_VISIBLE_DEVICES=0,1", 3, DeviceIndex, "1", "3", "", "--nproc-per-node 2"},
+		{"CUDA_VISIBLE_DEVICES=0,1", 3, DeviceLocalRank, "1", "1", "", "--nproc-per-node 2"},
 		{"CUDA_VISIBLE_DEVICES=", 1, DeviceIndex, "", "1", "", ""},
 		{"CUDA_VISIBLE_DEVICES=NoDevFiles", 1, DeviceLocalRank, "", "1", "", ""},
 		{"CUDA_VISIBLE_DEVICES=7,6,5,4", 3, DeviceMask, "0", "3", "CUDA_VISIBLE_DEVICES=4", ""},
@@ -85,8 +85,8 @@ func TestDeviceModes(t *testing.T) {
 		{"", 3, DeviceMask, "", "3", "", ""},
 		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", 1, DeviceMask, "0", "1", "CUDA_VISIBLE_DEVICES=MIG-b",
 			""},
-		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", 1, DeviceIndex, "0", "1", "", "Config.Device mask"},
-		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", 1, DeviceLocalRank, "0", "0", "", "Config.Device mask"},
+		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", 1, DeviceIndex, "0", "1", "", "--device mask"},
+		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", 1, DeviceLocalRank, "0", "0", "", "--device mask"},
 		{"ROCR_VISIBLE_DEVICES=4,5,6 HIP_VISIBLE_DEVICES=2,0", 1, DeviceMask, "0", "1",
 			"HIP_VISIBLE_DEVICES=0", ""},
 		{"ROCR_VISIBLE_DEVICES=4,5", 1, DeviceMask, "0", "1", "ROCR_VISIBLE_DEVICES=5", ""},
@@ -242,13 +242,13 @@ func TestDevicesForEachWorker(t *testing.T) {
 		tasks, workers, count int // of the node
 		want                  string
 	}{
-		{None, 1, 4, 2, "Config.ProcsPerNode 2 gives each worker its own"},
+		{None, 1, 4, 2, "--nproc-per-node 2 gives each worker its own"},
 		{Slurm, 3, 3, 2, "srun --ntasks-per-node 2 gives each worker its own"},
-		{SlurmPMI, 4, 8, 2, "srun --ntasks-per-node 2 with Config.ProcsPerNode 1 gives each worker its own"},
+		{SlurmPMI, 4, 8, 2, "srun --ntasks-per-node 2 with --nproc-per-node 1 gives each worker its own"},
 		{OpenMPI4, 4, 4, 2, "mpirun --map-by ppr:2:node gives each worker its own"},
 		{Hydra, 4, 4, 3, "mpiexec -ppn 3 gives each worker its own"},
 		{Flux, 4, 4, 3, "a start with 3 tasks on each node gives each worker its own"},
-		{Slurm, 2, 8, 5, "Config.ProcsPerNode 2 gives each worker its own"},
+		{Slurm, 2, 8, 5, "--nproc-per-node 2 gives each worker its own"},
 		{PALS, 0, 4, 2, "at most 2 workers on this node have their own"},
 	} {
 		id := Identity{Launcher: row.launcher, Tasks: row.tasks, LocalWorldSize: row.workers}
@@ -261,8 +261,8 @@ func TestDevicesForEachWorker(t *testing.T) {
 func TestOneWorkerOfSeveralDevices(t *testing.T) {
 	for value, want := range map[string]string{
 		"CUDA_VISIBLE_DEVICES=0,1": "1 worker on a node with 2 devices (CUDA_VISIBLE_DEVICES=0,1): " +
-			"Config.ProcsPerNode gpu gives each",
-		"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b": "Config.ProcsPerNode gpu and Config.Device mask gives each",
+			"--nproc-per-node gpu gives each",
+		"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b": "--nproc-per-node gpu and --device mask gives each",
 		"CUDA_VISIBLE_DEVICES=0":           "",
 		"CUDA_VISIBLE_DEVICES=":            "",
 		"PATH=/bin":                        "",

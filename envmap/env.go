@@ -68,7 +68,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
-const hintLauncher = "select the launcher with Config.Launcher NAME, or ignore all with " +
-	"Config.Launcher none"
+const hintLauncher = "select the launcher with --launcher NAME, or ignore all with " +
+	"--launcher none"
 
 func itoa(n int) string { return strconv.Itoa(n) }

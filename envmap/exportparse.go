@@ -40,7 +40,7 @@ func parseExport(item string) (Export, *Error) {
 			why := `: its value contains ",` + other + `="`
 			return Export{}, &Error{
 				Text: "cannot export " + strconv.Quote(name) + why,
-				Hint: "repeat Config.Export for each NAME=VALUE; Config.ExportFile accepts any value",
+				Hint: "repeat --export for each NAME=VALUE; --export @FILE accepts any value",
 			}
 		}
 		return newExport(Export{Name: name, Given: true, Value: value})

@@ -116,7 +116,7 @@ func (pl platform) read(r *reader) {
 	pl.readCount(r)
 	if r.hint = pl.noIndex; r.hint == "" {
 		r.hint = "set " + pl.index[0] + " on each node; " +
-			"Config.Nodes 1 makes this process a job of its own"
+			"--nodes 1 makes this process a job of its own"
 	}
 	r.require("rank", pl.index...)
 	name := r.env.first(pl.master...)
@@ -143,9 +143,9 @@ func (pl platform) readCount(r *reader) {
 	case r.env.has(pl.count):
 		r.require("size", pl.count)
 	case n > 0:
-		r.p.set("size", n, "Config.Nodes "+itoa(n))
+		r.p.set("size", n, "--nodes "+itoa(n))
 	default:
-		r.setUnknown("size", "the "+pl.name+" does not set it: give Config.Nodes N")
+		r.setUnknown("size", "the "+pl.name+" does not set it: give --nodes N")
 		r.p.noCount = pl.noCount
 	}
 }

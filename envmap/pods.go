@@ -65,7 +65,7 @@ func findVolcanoTask(r *reader, pl *platform) {
 			Text: "cannot determine the rank: " + r.env.shown("VC_TASK_INDEX") +
 				" is that of a task, and the Volcano job has several: " + r.env.shown(counts...),
 			Hint: "make all pods those of one task, or use the plugin pytorch, which numbers the " +
-				"pods of master and worker; Config.Nodes 1 makes this pod a job of its own",
+				"pods of master and worker; --nodes 1 makes this pod a job of its own",
 		}
 	}
 	if len(counts) > 0 {
@@ -96,8 +96,8 @@ func readNodeRange(r *reader) {
 		}
 		r.err = &Error{
 			Text: "cannot determine the size: " + r.env.shown("PET_NNODES") + " is a range",
-			Hint: "for a variable number of pods: PROGRAM with Config.Launcher none " +
-				"Config.MinNodes " + low + " and Config.Nodes " + high + " Config.Store " + store,
+			Hint: "for a variable number of pods: rdzv exec --launcher none " +
+				"--nodes " + low + ":" + high + " --store " + store,
 		}
 		return
 	}

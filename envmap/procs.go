@@ -23,7 +23,7 @@ func ProcsPerNode(spec string, devices, cpus, limit int) (int, error) {
 			return 0, &Error{
 				Text: "cannot start one worker per " + strings.ToUpper(spec) + ": no device" + kind +
 					" is visible",
-				Hint: "Config.ProcsPerNode auto starts one worker per CPU in this case",
+				Hint: "--nproc-per-node auto starts one worker per CPU in this case",
 			}
 		}
 	case "cpu":
@@ -35,13 +35,13 @@ func ProcsPerNode(spec string, devices, cpus, limit int) (int, error) {
 	default:
 		var err error
 		if n, err = strconv.Atoi(spec); err != nil {
-			return 0, &Error{Text: "cannot read Config.ProcsPerNode " + strconv.Quote(spec) +
+			return 0, &Error{Text: "cannot read --nproc-per-node " + strconv.Quote(spec) +
 				": not a number, auto, gpu, cpu, xpu, npu or hpu"}
 		}
 	}
 	if n < 1 || n > limit {
 		return 0, &Error{Text: "cannot start " + itoa(n) + " workers on a node " +
-			"(Config.ProcsPerNode " + spec + "): not 1 to " + itoa(limit)}
+			"(--nproc-per-node " + spec + "): not 1 to " + itoa(limit)}
 	}
 	return n, nil
 }

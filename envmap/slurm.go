@@ -96,7 +96,7 @@ func checkSlurmStep(r *reader) {
 	}
 	if r.err != nil {
 		r.err.Hint = "a batch script submitted from inside a step inherits its SLURM_STEP_ID: " +
-			"start the tasks with srun, or use Config.Launcher none"
+			"start the tasks with srun, or use --launcher none"
 	}
 }
 

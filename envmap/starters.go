@@ -63,7 +63,7 @@ var starters = []starter{
 		master: "MLP_WORKER_0_HOST"},
 	// horovod/horovod: horovod/runner/gloo_run.py.
 	{name: "horovodrun", index: []string{"HOROVOD_RANK", "HOROVOD_LOCAL_RANK"},
-		count: []string{"HOROVOD_SIZE"}, instead: "start PROGRAM with Config.Nodes N on each node"},
+		count: []string{"HOROVOD_SIZE"}, instead: "start rdzv exec --nodes N on each node"},
 	// taktuk(1).
 	{name: "TakTuk", index: []string{"TAKTUK_RANK"}, first: 1, count: []string{"TAKTUK_COUNT"}},
 	// srun, where SLURM_STEP_ID was not passed on.
@@ -73,12 +73,12 @@ var starters = []starter{
 	// The PMIx standard. Launchers that are recognised set more.
 	{name: "PMIx", only: func(env Env) bool { return env.has("PMIX_NAMESPACE") },
 		index: []string{"PMIX_RANK"}, common: true,
-		instead: "if the launcher does not say how many there are: Config.Launcher env with RANK, " +
+		instead: "if the launcher does not say how many there are: --launcher env with RANK, " +
 			"WORLD_SIZE and MASTER_ADDR in each process"},
 	{index: []string{"NODE_RANK", "GROUP_RANK"}, count: []string{"NNODES", "NUM_NODES", "NODE_COUNT"},
 		master: "MASTER_ADDR"},
 	{index: []string{"RANK", "LOCAL_RANK"}, count: []string{"WORLD_SIZE"}, common: true,
-		instead: "set RANK, WORLD_SIZE and MASTER_ADDR in each process, and give Config.Launcher env"},
+		instead: "set RANK, WORLD_SIZE and MASTER_ADDR in each process, and give --launcher env"},
 }
 
 // peers is what the variables of a starter say about other processes.
@@ -194,10 +194,10 @@ func (p peers) hint() string {
 	}
 	say := p.instead
 	if say == "" {
-		say = "for one job: PROGRAM with Config.Nodes " + nodes + " Config.Store " + host +
-			", the same on each node"
+		say = "for one job: rdzv exec --nodes " + nodes + " --store " + host +
+			" -- PROGRAM, the same on each node"
 	}
-	return say + "; if this process is meant alone: Config.Nodes 1 or Config.Launcher none"
+	return say + "; if this process is meant alone: --nodes 1 or --launcher none"
 }
 
 // says is "NODE_RANK=1 says", or "PBS_NODENUM=1 and PBS_VNODENUM=8 (pbsdsh) say".

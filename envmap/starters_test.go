@@ -63,8 +63,8 @@ func TestStartersOfOthersAreRefused(t *testing.T) {
 		{"GROUP_RANK=2", "GROUP_RANK=2 says", "N", "HOST"},
 	} {
 		env := ParseEnv(strings.Split(row.environ, "\n"))
-		hint := "for one job: PROGRAM with Config.Nodes " + row.nodes + " Config.Store " + row.store +
-			", the same on each node; if this process is meant alone: Config.Nodes 1 or Config.Launcher none"
+		hint := "for one job: rdzv exec --nodes " + row.nodes + " --store " + row.store +
+			" -- PROGRAM, the same on each node; if this process is meant alone: --nodes 1 or --launcher none"
 		wantRefused(t, env, row.says, hint)
 	}
 }
@@ -73,13 +73,13 @@ func TestStartersOfOthersAreRefused(t *testing.T) {
 func TestNumberedProcessesAreRefused(t *testing.T) {
 	for environ, want := range map[string][2]string{
 		"RANK=1": {"RANK=1 says", "set RANK, WORLD_SIZE and MASTER_ADDR in each process, and give " +
-			"Config.Launcher env"},
-		"RANK=1 MASTER_ADDR=node9": {"RANK=1 says", "Config.Launcher env"},
-		"LOCAL_RANK=3":             {"LOCAL_RANK=3 says", "Config.Launcher env"},
+			"--launcher env"},
+		"RANK=1 MASTER_ADDR=node9": {"RANK=1 says", "--launcher env"},
+		"LOCAL_RANK=3":             {"LOCAL_RANK=3 says", "--launcher env"},
 		"SLURM_PROCID=3 SLURM_NTASKS=4": {"SLURM_PROCID=3 (srun) says",
 			"pass on all variables of srun, for example into the container: SLURM_STEP_ID is not set"},
-		"PMIX_RANK=1 PMIX_NAMESPACE=x":  {"PMIX_RANK=1 (PMIx) says", "Config.Launcher env"},
-		"HOROVOD_RANK=0 HOROVOD_SIZE=2": {"HOROVOD_RANK=0 and HOROVOD_SIZE=2 (horovodrun) say", "Config.Nodes N"},
+		"PMIX_RANK=1 PMIX_NAMESPACE=x":  {"PMIX_RANK=1 (PMIx) says", "--launcher env"},
+		"HOROVOD_RANK=0 HOROVOD_SIZE=2": {"HOROVOD_RANK=0 and HOROVOD_SIZE=2 (horovodrun) say", "--nodes N"},
 	} {
 		wantRefused(t, ParseEnv(strings.Fields(environ)), want[0], want[1])
 	}
@@ -103,7 +103,7 @@ func wantRefused(t *testing.T, env Env, says, hint string) {
 	wantAlone(t, env, Given{Nodes: 1})
 	wantAlone(t, env, Given{Launcher: None})
 	if p, err := DetectGiven(env, Given{Nodes: 2}); err != nil || p.CheckComplete() != nil {
-		t.Errorf("%v with Config.Nodes 2: %v, %v", env, err, p.CheckComplete())
+		t.Errorf("%v with --nodes 2: %v, %v", env, err, p.CheckComplete())
 	}
 }
 
@@ -121,7 +121,7 @@ func TestLowestIndexLeavesItOpen(t *testing.T) {
 		p := detected(t, env, "")
 		e, _ := p.Doubt().(*Error)
 		if e == nil || e.Text != "running a job of one node: "+set+" set, but not how many there are" ||
-			!strings.Contains(e.Hint, "Config.Nodes 1") {
+			!strings.Contains(e.Hint, "--nodes 1") {
 			t.Errorf("%s: %#v", environ, p.Doubt())
 		}
 		wantAlone(t, env, Given{})

@@ -127,7 +127,7 @@ func (w *worker) checkFree(variables []KV) error {
 		if w.sets(kv.Name) || sometimes {
 			return &Error{
 				Text: "cannot set " + kv.Name + ": rdzv exec itself sets it for every worker",
-				Hint: "Config.Set is for variables under other names",
+				Hint: "--set is for variables under other names",
 			}
 		}
 	}

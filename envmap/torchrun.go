@@ -20,7 +20,7 @@ func readTorchrun(r *reader) {
 // names (documented: Azure Machine Learning, distributed GPU training guide; Volcano, plugins of
 // jobs). They do not identify a launcher, because they are also what is left set in a shell.
 func readUserSet(r *reader) {
-	r.hint = "set RANK, WORLD_SIZE and MASTER_ADDR in each process, or omit Config.Launcher env"
+	r.hint = "set RANK, WORLD_SIZE and MASTER_ADDR in each process, or omit --launcher env"
 	readWorker(r, "NODE_RANK", "GROUP_RANK")
 	r.p.Master = r.env["MASTER_ADDR"]
 }

@@ -51,7 +51,7 @@ func TestTrapBatchSubmittedFromAStep(t *testing.T) {
 		env := recorded(t, name, 0)
 		wantError(t, env, "", names...)
 		_, err := Detect(env, "")
-		if e, ok := err.(*Error); !ok || !strings.Contains(e.Hint, "Config.Launcher none") {
+		if e, ok := err.(*Error); !ok || !strings.Contains(e.Hint, "--launcher none") {
 			t.Errorf("%s: no hint in %#v", name, err)
 		}
 		wantPlacement(t, detected(t, env, None),
@@ -105,7 +105,7 @@ func TestTrapGPUsPerTask(t *testing.T) {
 		if got := c.value("RDZV_DEVICE_INDEX"); got != "0" {
 			t.Errorf("%s: device index %s", name, got)
 		}
-		if len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "Config.Device local-rank") {
+		if len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "--device local-rank") {
 			t.Errorf("%s: notes %q", name, c.Notes)
 		}
 	}

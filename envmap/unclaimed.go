@@ -18,16 +18,16 @@ func (p Placement) CheckComplete() error {
 		return &Error{
 			Text: "cannot determine the launcher: " + p.Unclaimed +
 				" but no launcher was recognised",
-			Hint: "unset them, or use them with Config.Launcher env, or ignore them with " +
-				"Config.Launcher none",
+			Hint: "unset them, or use them with --launcher env, or ignore them with " +
+				"--launcher none",
 		}
 	case p.Unclaimed != "":
 		return &Error{
 			Text: "cannot determine the number of nodes: " + p.Unclaimed + ", but " +
 				p.source("size").From + " (" + string(p.Launcher) +
 				") says that there is one process",
-			Hint: "unset those that are wrong, or say which count with Config.Launcher NAME; " +
-				"Config.Nodes 1 makes this process a job of its own",
+			Hint: "unset those that are wrong, or say which count with --launcher NAME; " +
+				"--nodes 1 makes this process a job of its own",
 		}
 	case p.Platform != "" && p.Size == Unknown:
 		return &Error{
@@ -40,9 +40,9 @@ func (p Placement) CheckComplete() error {
 }
 
 func (p Placement) hintCount() string {
-	say := "give Config.Nodes N to each of them"
+	say := "set RDZV_NODES to the number of nodes on each of them, or give --nodes N"
 	if p.noCount != "" {
-		say = "give Config.Nodes N, or " + p.noCount
+		say = "give --nodes N, or " + p.noCount
 	}
 	return say + "; with 1 each is a job of its own"
 }

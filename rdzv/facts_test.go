@@ -162,7 +162,7 @@ func TestStrict(t *testing.T) {
 		}
 		const text = "python is 3.0 on node0, but 3.1 on node1"
 		_, err := sessions[1].World(j.ctx)
-		const want = "cannot start: " + text + " (Config.Strict)"
+		const want = "cannot start: " + text + " (--strict)"
 		v, isVerdict := err.(*Verdict)
 		if strict && (!isVerdict || v.Error() != want || v.Problems[0].Kind != DifferenceProblem) {
 			t.Errorf("World: %v, want %q", err, want)

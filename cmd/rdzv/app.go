@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/envmap"
@@ -79,11 +78,11 @@ func (a *app) usage(err error, command string) int {
 		switch {
 		case slices.ContainsFunc(problems[:i], same): // printed
 		case advice == "":
-			a.console.Error("%s", flagname.In(problem.Error()))
+			a.console.Error("%s", problem.Error())
 		default:
 			for _, other := range problems[i:] {
 				if same(other) {
-					a.console.Error("%s", flagname.In(other.Error()))
+					a.console.Error("%s", other.Error())
 				}
 			}
 			a.console.Hint(advice)

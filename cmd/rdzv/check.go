@@ -152,7 +152,6 @@ func (c *checking) event(event agent.Event) {
 
 func (c *checking) print(r check.Report) int {
 	a := c.app
-	tables.WriteFlags(r)
 	if c.flags.json {
 		return a.print(string(tables.JSON(r)))
 	}

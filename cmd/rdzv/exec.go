@@ -14,7 +14,6 @@ import (
 	"rdzv/cmd/rdzv/internal/announce"
 	"rdzv/cmd/rdzv/internal/eventfile"
 	"rdzv/cmd/rdzv/internal/exitorder"
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/cmd/rdzv/internal/reportfile"
@@ -44,7 +43,7 @@ func (a *app) exec(args []string) int {
 	local, err := e.plan(args)
 	e.turns = turn.Catch() // not before: SIGTERM ends an agent that waits for a file
 	if err != nil {
-		code, message := agent.ExitCode(agent.Result{}, err), flagname.In(err.Error())
+		code, message := agent.ExitCode(agent.Result{}, err), err.Error()
 		e.report.Write(reportfile.ByError, code, message)
 		e.end.By(err, code, message)
 		a.usage(err, "exec")
@@ -205,7 +204,7 @@ func (e *execution) storeFailed(err error) {
 func (e *execution) endedBy(err error, code int) {
 	var late *agent.JoinTimeoutError
 	var signal *agent.SignalError
-	message := flagname.In(err.Error())
+	message := err.Error()
 	switch {
 	case errors.As(err, &late):
 		message = e.words.JoinTimedOut(late)

@@ -5,18 +5,17 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/options"
-	"rdzv/rdzv/agent"
 )
 
 // libraryTexts calls a function with each string in the packages of the library, and its place.
@@ -54,8 +53,8 @@ func libraryTexts(t *testing.T, each func(at token.Position, text string)) {
 	}
 }
 
-// libraryFlags are the flags that set something of the library.
-func libraryFlags() map[string]bool {
+// theFlags are the flags of exec and store, with those that help does not show.
+func theFlags() map[string]bool {
 	flags := map[string]bool{}
 	add := func(f *pflag.Flag) { flags["--"+f.Name] = true }
 	options.New().ExecFlags().VisitAll(add)
@@ -64,66 +63,55 @@ func libraryFlags() map[string]bool {
 	return flags
 }
 
-// A program that embeds an agent has no flags: texts of the library name the fields of Config.
-func TestLibraryNamesNoFlags(t *testing.T) {
-	flags, word, n := libraryFlags(), regexp.MustCompile(`--[a-z][a-z0-9-]*`), 0
+// othersFlags are flags of launchers and other programs that texts of the library name.
+var othersFlags = strings.Fields(`
+	--check-hash-based-pycs --control-port --format --from-literal --help --json --kill-on-bad-exit
+	--map-by --map-root-user --mount --mpi --no-kill --nonblocking --ntasks-per-node --personality --pid
+	--prefix --preserve-fds --query-gpu --rdzv-keeper-of --secret --shm-size --showmeminfo --showuse
+	--ulimit --user`)
+
+// The flags that a text of the library names are flags of exec, and no text names a field of
+// agent.Config but those that have none.
+func TestFlagsInTexts(t *testing.T) {
+	flags, named, n := theFlags(), map[string]bool{}, 0
+	word := regexp.MustCompile(`(?:^|[\s(;:` + "`" + `])(--[a-z][a-z0-9-]*)`)
+	field := regexp.MustCompile(`\bConfig\.([A-Z]\w*)`)
 	libraryTexts(t, func(at token.Position, text string) {
 		n++
-		for _, flag := range word.FindAllString(text, -1) {
-			if flags[flag] {
-				t.Errorf("%v: %q names the flag %s", at, text, flag)
+		for _, m := range word.FindAllStringSubmatch(text, -1) {
+			named[m[1]] = true
+			if !flags[m[1]] && !slices.Contains(othersFlags, m[1]) {
+				t.Errorf("%v: %q names %s, which is no flag of rdzv", at, text, m[1])
+			}
+		}
+		for _, m := range field.FindAllStringSubmatch(text, -1) {
+			if !slices.Contains([]string{"Program", "ReportEvery", "Lead"}, m[1]) {
+				t.Errorf("%v: %q names a field", at, text)
 			}
 		}
 	})
-	if n < 1000 {
-		t.Errorf("%d texts, want those of the whole library", n)
+	if n < 1000 || len(named) < 20 {
+		t.Errorf("%d texts with %d flags, want those of the whole library", n, len(named))
 	}
 }
 
-// checkFlagOf fails the test unless Config has the field, and a flag or a variable sets it.
-func checkFlagOf(t *testing.T, path string) {
-	t.Helper()
-	in := reflect.TypeFor[agent.Config]()
-	for name := range strings.SplitSeq(path, ".") {
-		if in.Kind() != reflect.Struct {
-			t.Errorf("Config has no field %s", path)
-			return
-		}
-		field, is := in.FieldByName(name)
-		if !is {
-			t.Errorf("Config has no field %s", path)
-			return
-		}
-		in = field.Type
+// A program that embeds an agent reads flags: the comment of each field of agent.Config has its
+// flag.
+func TestFieldsNameTheirFlags(t *testing.T) {
+	source, err := os.ReadFile("../../rdzv/agent/config.go")
+	if err != nil {
+		t.Fatal(err)
 	}
-	flag, _, _ := strings.Cut(flagname.Of(path), " ")
-	if !libraryFlags()[flag] && !strings.HasPrefix(flag, "RDZV_") {
-		t.Errorf("the flag of %s would be %s, which does not exist", path, flag)
-	}
-}
-
-// Every field that a text of the library names exists and has a flag, and every phrase that the
-// command replaces is in such a text.
-func TestFieldsInTexts(t *testing.T) {
-	named, field := map[string]bool{}, regexp.MustCompile(`\bConfig\.([A-Z]\w*(?:\.[A-Z]\w*)?)`)
-	var all strings.Builder
-	libraryTexts(t, func(_ token.Position, text string) {
-		all.WriteString(text + "\n")
-		for _, m := range field.FindAllStringSubmatch(text, -1) {
-			named[m[1]] = true
-		}
-	})
-	if len(named) < 20 {
-		t.Errorf("the library names the fields %v, want more", named)
-	}
-	delete(named, "Program") // the command never leaves it out
-	delete(named, "Lead")    // of rdzv.Config, as above
-	for path := range named {
-		checkFlagOf(t, path)
-	}
-	for phrase := range flagname.Phrases() {
-		if !strings.Contains(all.String(), phrase) {
-			t.Errorf("no text of the library has %q", phrase)
+	_, text, _ := strings.Cut(string(source), "type Config struct {")
+	text, _, _ = strings.Cut(text, "\n}\n")
+	// What these set belongs to the command.
+	own := []string{"module", "no-python", "report", "events", "quiet", "verbose"}
+	for _, g := range options.New().Groups() {
+		for _, r := range g.Rows {
+			isNamed := regexp.MustCompile(`--` + r.Name() + `\b`).MatchString(text)
+			if isNamed == slices.Contains(own, r.Name()) {
+				t.Errorf("--%s is in a comment of agent.Config: %t", r.Name(), isNamed)
+			}
 		}
 	}
 }

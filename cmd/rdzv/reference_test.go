@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/internal/pagetest"
 )
 
@@ -35,7 +34,7 @@ func TestGeneratedExitCodes(t *testing.T) {
 			continue
 		}
 		code := literal(t, c)
-		meaning := flagname.In(strings.Join(strings.Fields(c.Doc.Text()+c.Comment.Text()), " "))
+		meaning := strings.Join(strings.Fields(c.Doc.Text()+c.Comment.Text()), " ")
 		meaning = strings.TrimPrefix(meaning, name+" is the exit code of ")
 		if name == "CodeSignal" {
 			code, meaning = code+"+n", strings.TrimPrefix(meaning, "plus n: ")

@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/tables"
 	"rdzv/rdzv/agent/inspect"
-	"rdzv/rdzv/status"
 )
 
 const statusHelp = `Usage: rdzv status [flags] [JOB]
@@ -153,7 +151,6 @@ func (v *view) print(ctx context.Context) (code, jobs int) {
 		v.app.console.Info("%s", what)
 		return codeOK, 0
 	}
-	writeFlags(r.Jobs)
 	inPlace := v.flags.watch && v.screen.Rewrites()
 	text := string(tables.JSON(r))
 	if !v.flags.json {
@@ -167,14 +164,4 @@ func (v *view) print(ctx context.Context) (code, jobs int) {
 		text = console.InPlace(text)
 	}
 	return max(v.app.print(text), v.app.unanswered("status", r, v.flags.job)), len(r.Jobs)
-}
-
-// writeFlags writes flags in place of fields in how jobs ended before their workers ran. After that
-// the text can contain a worker's message.
-func writeFlags(jobs []status.Job) {
-	for i, j := range jobs {
-		if j.WorldSize == 0 {
-			jobs[i].Ending = flagname.In(j.Ending)
-		}
-	}
 }

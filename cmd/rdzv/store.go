@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/rdzv/agent"
@@ -79,7 +78,7 @@ func (a *app) store(args []string) int {
 		Token: c.Token, TokenFile: c.TokenFile,
 		Failed: func(err error) { os.Exit(a.fail(err)) },
 		Refused: func(n meet.Rejected) {
-			a.console.Warn("refused a connection: %s", flagname.In(n.String()))
+			a.console.Warn("refused a connection: %s", n.String())
 		},
 	})
 	if err != nil {

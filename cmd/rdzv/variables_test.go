@@ -10,17 +10,6 @@ import (
 	"rdzv/envmap"
 )
 
-// The fields that package agent names when it rejects a configuration have flags.
-func TestFlagsOfFields(t *testing.T) {
-	for _, field := range []string{
-		"Nodes", "MinNodes", "NodeRank", "Job", "PortLow", "Etcd", "Insecure", "TokenFile", "Export",
-		"PeerTimeout", "StoreTimeout", "JoinTimeout", "LastCall", "Grace", "ExitTimeout",
-		"Spares", "Capture", "NoCapture", "Show", "MasterPort", "Store",
-	} {
-		checkFlagOf(t, field)
-	}
-}
-
 // A flag can be given in the environment if the help of its command shows the variable, and only
 // then. The overview says so.
 func TestVariablesOfFlags(t *testing.T) {

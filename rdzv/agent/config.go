@@ -22,7 +22,8 @@ import (
 
 // Config says what one agent is to do. Nothing else is read from the process's environment, flags
 // or streams. Program is required; the zero value of every other field is a usable
-// default, that of "rdzv exec" but for WorkerPerGPU and PythonDir, see [Defaults].
+// default, that of "rdzv exec" but for WorkerPerGPU and PythonDir, see [Defaults]. Texts for the
+// user name its flags; each field has its flag in parentheses.
 type Config struct {
 	// Program is the program that every worker runs, and its arguments. A name without a slash is
 	// looked up in PATH of Environ.
@@ -50,134 +51,140 @@ type Config struct {
 	// Line, if set, knows whether what this agent has copied to Stderr ends within a line.
 	Line *wrap.Line
 
-	// Dir is the workers' directory, relative to that of this process; "" is the latter.
+	// Dir (--chdir) is the workers' directory, relative to that of this process; "" is the latter.
 	Dir string
 
-	// Launcher overrides the recognition of the launcher; "" recognises it.
+	// Launcher (--launcher) overrides the recognition of the launcher; "" recognises it.
 	Launcher envmap.Launcher
-	// Nodes is the number of nodes of a job that no launcher started, one agent on each; 0 is 1.
+	// Nodes (--nodes) is the number of nodes of a job that no launcher started, one agent on each; 0
+	// is 1.
 	Nodes int
-	// MinNodes is for a job with a variable number of nodes, of which Nodes is the largest one: the
-	// job starts, and goes on after a loss, with so many; 0 is Nodes. Under srun Nodes is the number
-	// of its tasks, one on each node. Not with Spares.
+	// MinNodes (--nodes MIN:MAX) is for a job with a variable number of nodes, of which Nodes is the
+	// largest one: the job starts, and goes on after a loss, with so many; 0 is Nodes. Under srun
+	// Nodes is the number of its tasks, one on each node. Not with Spares.
 	MinNodes int
-	// LastCall is how long such a job waits for more nodes when MinNodes have joined; 0 is 30 s, see
-	// [None].
+	// LastCall (--last-call) is how long such a job waits for more nodes when MinNodes have joined; 0
+	// is 30 s, see [None].
 	LastCall time.Duration
-	// NodeRank is the position of this agent among those of a job that no launcher started, 0 to
-	// Nodes-1: different on each agent, or nil on all, which then have an order of their own. Only
-	// with it can several agents of one job run on one host.
+	// NodeRank (--node-rank) is the position of this agent among those of a job that no launcher
+	// started, 0 to Nodes-1: different on each agent, or nil on all, which then have an order of their
+	// own. Only with it can several agents of one job run on one host.
 	NodeRank *int
-	// ProcsPerNode is the number of workers of this agent, as [envmap.ProcsPerNode] reads it. "" is
-	// what the launcher asks for, else 1.
+	// ProcsPerNode (--nproc-per-node) is the number of workers of this agent, as [envmap.ProcsPerNode]
+	// reads it. "" is what the launcher asks for, else 1.
 	ProcsPerNode string
 	// WorkerPerGPU makes it one for each GPU if neither says how many, and one without GPUs, where an
 	// agent is the only one of its node: without a launcher, or on a platform with one agent per
 	// node. The program must be python or a .py file. "rdzv exec" sets it.
 	WorkerPerGPU bool
-	// Job names the run, equal on all its agents; "" is the launcher's name for it, else one made
-	// of mpiexec's address under MPICH, or of the program, its arguments and the user id. At most
+	// Job (--job) names the run, equal on all its agents; "" is the launcher's name for it, else one
+	// made of mpiexec's address under MPICH, or of the program, its arguments and the user id. At most
 	// [MaxJob] bytes, no control characters, and as [rdzv.CheckName] says.
 	Job string
 
-	// Store is the HOST or HOST:PORT of the agent that is to host the store; "" lets the agents
-	// find it.
+	// Store (--store) is the HOST or HOST:PORT of the agent that is to host the store; "" lets the
+	// agents find it.
 	Store string
-	// Join is the join line of the node that hosts the store, ADDR:PORT/KEY (RDZV_JOIN).
+	// Join (RDZV_JOIN) is the join line of the node that hosts the store, ADDR:PORT/KEY (RDZV_JOIN).
 	Join string
-	// Token is the token itself; TokenFile names the file that holds it. If both are "" it is
-	// ~/.config/rdzv/token, which is created if it is missing.
+	// Token (RDZV_TOKEN) is the token itself; TokenFile (--token-file) names the file that holds it.
+	// If both are "" it is ~/.config/rdzv/token, which is created if it is missing.
 	Token, TokenFile string
-	// Insecure runs the job without a key: no authentication, no encryption.
+	// Insecure (--insecure) runs the job without a key: no authentication, no encryption.
 	Insecure bool
-	// Etcd is an existing etcd cluster that is the store; the zero value lets an agent host the store.
-	// With it, neither Store, Join nor Insecure may be set, and a token is not needed: etcd decides
-	// who may read and write its keys. Exported variables are there as they are.
+	// Etcd (--store URL and --store-ca, --store-cert, --store-key, --store-prefix and RDZV_STORE_USER)
+	// is an existing etcd cluster that is the store; the zero value lets an agent host the store. With
+	// it, neither Store, Join nor Insecure may be set, and a token is not needed: etcd decides who may
+	// read and write its keys. Exported variables are there as they are.
 	Etcd etcd.Cluster
-	// Networks restricts the addresses that are used: CIDR, interface name, or !name.
+	// Networks (--net) restricts the addresses that are used: CIDR, interface name, or !name.
 	Networks []string
-	// PortLow and PortHigh are the range of the store's port; both 0 is 29600 to 29999.
+	// PortLow and PortHigh (--port-range) are the range of the store's port; both 0 is 29600 to 29999.
 	PortLow, PortHigh int
 
-	// JoinTimeout is how long to wait until all agents have joined; 0 is 10 min, and
+	// JoinTimeout (--join-timeout) is how long to wait until all agents have joined; 0 is 10 min, and
 	// [None] no limit.
 	JoinTimeout time.Duration
-	// PeerTimeout is how long an agent may be silent before it counts as lost; 0 is 10 s. The minimum
-	// is 3 s; with Etcd and Restarts MinPeerTimeoutInEtcd.
+	// PeerTimeout (--peer-timeout) is how long an agent may be silent before it counts as lost; 0 is
+	// 10 s. The minimum is 3 s; with Etcd and Restarts MinPeerTimeoutInEtcd.
 	PeerTimeout time.Duration
-	// StoreTimeout is how long Etcd may not answer before it is lost, which ends this agent's workers.
-	// At least PeerTimeout. 0 is 1 min; with Restarts PeerTimeout, because another agent may run the
-	// same ranks after that.
+	// StoreTimeout (--store-timeout) is how long Etcd may not answer before it is lost, which ends
+	// this agent's workers. At least PeerTimeout. 0 is 1 min; with Restarts PeerTimeout, because
+	// another agent may run the same ranks after that.
 	StoreTimeout time.Duration
-	// Grace is the time between SIGTERM and SIGKILL when workers are stopped; 0 is 10 s, and [None]
-	// sends SIGKILL right after SIGTERM.
+	// Grace (--grace) is the time between SIGTERM and SIGKILL when workers are stopped; 0 is 10 s, and
+	// [None] sends SIGKILL right after SIGTERM.
 	Grace time.Duration
-	// ExitTimeout stops the workers that still run so long after the first one succeeded; 0 never
-	// does.
+	// ExitTimeout (--exit-timeout) stops the workers that still run so long after the first one
+	// succeeded; 0 never does.
 	ExitTimeout time.Duration
 
-	// StallTimeout is how long all workers of the job may run without any of them writing a byte,
-	// reaching init_process_group, ending, or launching a collective operation of which NCCL tells:
-	// the job has stalled then. Time in which the agents were stopped, or a worker waited for a CPU,
-	// does not count. 0 never looks. It needs Tag or LogDir: other output is not read. All agents of a
-	// job should have the same.
+	// StallTimeout (--stall-timeout) is how long all workers of the job may run without any of them
+	// writing a byte, reaching init_process_group, ending, or launching a collective operation of
+	// which NCCL tells: the job has stalled then. Time in which the agents were stopped, or a worker
+	// waited for a CPU, does not count. 0 never looks. It needs Tag or LogDir: other output is not
+	// read. All agents of a job should have the same.
 	StallTimeout time.Duration
-	// StallAction selects the reaction to a stall; "" is StallEnd. That of rank 0's agent counts.
+	// StallAction (--stall-action) selects the reaction to a stall; "" is StallEnd. That of rank 0's
+	// agent counts.
 	StallAction StallAction
 	// DescribeStall returns the text of the report that is written to LogDir; nil is the JSON form of
 	// the event.
 	DescribeStall func(Stalled) string
 
-	// Restarts says after which failures all workers of the job are started again, see
-	// [AttemptFailed]. That of the agent that leads the job counts.
+	// Restarts (--max-restarts and --no-restart-on) says after which failures all workers of the job
+	// are started again, see [AttemptFailed]. That of the agent that leads the job counts.
 	Restarts restart.Policy
 
-	// HealthCmd is a command of /bin/sh that has to succeed on each node before each attempt, within
-	// HealthTimeout; 0 is 1 min. One agent of each node runs it while the agents join. A node where it
-	// fails is lost to the job, as if its agent were: a spare takes its place, or the job ends.
+	// HealthCmd (--health-cmd) is a command of /bin/sh that has to succeed on each node before each
+	// attempt, within HealthTimeout (--health-timeout); 0 is 1 min. One agent of each node runs it
+	// while the agents join. A node where it fails is lost to the job, as if its agent were: a spare
+	// takes its place, or the job ends.
 	HealthCmd     string
 	HealthTimeout time.Duration
 
-	// Spares is how many agents of the job run no workers until they take over the ranks of a lost
-	// one: without a launcher besides Nodes, under srun among its tasks, one on each node. All agents
-	// must have the same.
+	// Spares (--spares) is how many agents of the job run no workers until they take over the ranks of
+	// a lost one: without a launcher besides Nodes, under srun among its tasks, one on each node. All
+	// agents must have the same.
 	Spares int
 
-	// Strict makes differences between nodes problems: the job then starts only if the nodes do not
-	// differ. It is enough if one agent of the job has it.
+	// Strict (--strict) makes differences between nodes problems: the job then starts only if the
+	// nodes do not differ. It is enough if one agent of the job has it.
 	Strict bool
 
-	// MasterPort is MASTER_PORT; 0 chooses a free port.
+	// MasterPort (--master-port) is MASTER_PORT; 0 chooses a free port.
 	MasterPort int
-	// Device is how a worker gets its device; "" is envmap.DeviceIndex.
+	// Device (--device) is how a worker gets its device; "" is envmap.DeviceIndex.
 	Device envmap.DeviceMode
-	// Bind says whether each worker is bound to the NUMA node of its device; "" is
+	// Bind (--bind) says whether each worker is bound to the NUMA node of its device; "" is
 	// envmap.BindNone.
 	Bind envmap.BindMode
-	// Set holds NAME=TEMPLATE entries for the workers' environment, see package envmap.
+	// Set (--set) holds NAME=TEMPLATE entries for the workers' environment, see package envmap.
 	Set []string
-	// AsOpenMPI sets OMPI_COMM_WORLD_RANK and the like for the workers too.
+	// AsOpenMPI (--as openmpi) sets OMPI_COMM_WORLD_RANK and the like for the workers too.
 	AsOpenMPI bool
-	// Export are variables that all workers of the job get from this agent if it runs rank 0: NAME,
-	// PREFIX* or NAME=VALUE, several separated by commas, see [envmap.ParseExports]; ExportFile names
-	// a file of NAME=VALUE lines, see [envmap.ParseExportFile]. Not with Insecure.
+	// Export (--export) are variables that all workers of the job get from this agent if it runs rank
+	// 0: NAME, PREFIX* or NAME=VALUE, several separated by commas, see [envmap.ParseExports];
+	// ExportFile (--export @FILE) names a file of NAME=VALUE lines, see [envmap.ParseExportFile]. Not
+	// with Insecure.
 	Export     []string
 	ExportFile string
-	// Capture lets the workers write to a pipe that this agent copies to Stderr, so that the report
-	// has their last lines, even if Stderr is a terminal. NoCapture never does so. By default it
-	// depends on whether Stderr is a terminal, which the workers then get themselves.
+	// Capture (--capture always) lets the workers write to a pipe that this agent copies to Stderr, so
+	// that the report has their last lines, even if Stderr is a terminal. NoCapture (--capture never)
+	// never does so. By default it depends on whether Stderr is a terminal, which the workers then get
+	// themselves.
 	Capture, NoCapture bool
 
-	// Tag returns what is written before every line of a worker that is shown, for its rank and host;
-	// nil writes nothing. The workers then get a pipe, also if LogDir is given.
+	// Tag (--tag) returns what is written before every line of a worker that is shown, for its rank
+	// and host; nil writes nothing. The workers then get a pipe, also if LogDir is given.
 	Tag func(rank int, host string) string
-	// LogDir is a directory in which the output of each worker is kept, stdout and stderr in order:
-	// as RUN/attempt-0/rank-00003.log, where RUN is the job's name and the time, equal on all agents
-	// of the job; "latest" is a link to RUN. "" keeps nothing.
+	// LogDir (--log-dir) is a directory in which the output of each worker is kept, stdout and stderr
+	// in order: as RUN/attempt-0/rank-00003.log, where RUN is the job's name and the time, equal on
+	// all agents of the job; "latest" is a link to RUN. "" keeps nothing.
 	LogDir string
-	// Show are the ranks whose output is shown, such as "0,4-7", the local ranks such as
-	// "local:0", or "none"; "" shows all. The others do not get Stdout and Stderr. Not with
-	// NoCapture, as Tag and LogDir.
+	// Show (--show) are the ranks whose output is shown, such as "0,4-7", the local ranks such as
+	// "local:0", or "none"; "" shows all. The others do not get Stdout and Stderr. Not with NoCapture,
+	// as Tag and LogDir.
 	Show string
 
 	// RankTimes lets Result.Ranks have when the workers have reached init_process_group, and the times

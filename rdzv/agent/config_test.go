@@ -18,29 +18,29 @@ func TestConfigRejected(t *testing.T) {
 	}{
 		{func(c *agent.Config) { c.Program = nil }, "Program is empty"},
 		{func(c *agent.Config) { c.Launcher = "psexec" }, `"psexec"`},
-		{func(c *agent.Config) { c.Nodes = -1 }, "Nodes -1: must be 1 to "},
+		{func(c *agent.Config) { c.Nodes = -1 }, "--nodes -1: must be 1 to "},
 		{func(c *agent.Config) { c.ProcsPerNode = "many" }, `"many"`},
 		{func(c *agent.Config) { c.ProcsPerNode = "-1" }, "-1"},
 		{
 			func(c *agent.Config) { c.Job = strings.Repeat("x", agent.MaxJob+1) },
-			`Job "xxxxxxxxxxxxxxxx...": must not be longer than 200 bytes`,
+			`--job "xxxxxxxxxxxxxxxx...": must not be longer than 200 bytes`,
 		},
 		{func(c *agent.Config) { c.Job = "a\nb" }, `"a\nb"`},
-		{func(c *agent.Config) { c.Job = ".." }, `Job "..": must not have ".." as a part`},
+		{func(c *agent.Config) { c.Job = ".." }, `--job "..": must not have ".." as a part`},
 		{func(c *agent.Config) { c.Store = "node1:port" }, `"node1:port"`},
 		{func(c *agent.Config) { c.Networks = []string{"10.0.0.0/99"} }, "10.0.0.0/99"},
 		{
 			func(c *agent.Config) { c.PortHigh = 29700 },
-			"Config.PortLow 0: must begin a range within 1 to 65535, which Config.PortHigh, 29700, ends",
+			"--port-range \"0-29700\": must be LOW-HIGH within 1 to 65535",
 		},
-		{func(c *agent.Config) { c.PortLow, c.PortHigh = 29700, 29600 }, "PortLow 29700: must begin"},
-		{func(c *agent.Config) { c.PortLow, c.PortHigh = 1, 65536 }, "PortHigh, 65536, ends"},
-		{func(c *agent.Config) { c.JoinTimeout = -time.Second }, "JoinTimeout -1s: must not be negative"},
-		{func(c *agent.Config) { c.Grace = -time.Second }, "Grace -1s"},
-		{func(c *agent.Config) { c.ExitTimeout = -time.Second }, "ExitTimeout -1s"},
+		{func(c *agent.Config) { c.PortLow, c.PortHigh = 29700, 29600 }, "--port-range \"29700-29600\": must be"},
+		{func(c *agent.Config) { c.PortLow, c.PortHigh = 1, 65536 }, "--port-range \"1-65536\": must be"},
+		{func(c *agent.Config) { c.JoinTimeout = -time.Second }, "--join-timeout -1s: must not be negative"},
+		{func(c *agent.Config) { c.Grace = -time.Second }, "--grace -1s"},
+		{func(c *agent.Config) { c.ExitTimeout = -time.Second }, "--exit-timeout -1s"},
 		{
 			func(c *agent.Config) { c.PeerTimeout = presence.MinTimeout - 1 },
-			"PeerTimeout 2.999999999s: must be at least 3s",
+			"--peer-timeout 2.999999999s: must be at least 3s",
 		},
 		{func(c *agent.Config) { c.MasterPort = 65536 }, "65536"},
 		{func(c *agent.Config) { c.Device = "gpu" }, `"gpu"`},
@@ -63,10 +63,10 @@ func TestConfigRejected(t *testing.T) {
 // Everything that is wrong is reported together, and a field that excludes another one by name.
 func TestValidateReportsAll(t *testing.T) {
 	c := agent.Config{Grace: -time.Second, Capture: true, NoCapture: true, Show: "first"}
-	const want = "Config.Grace -1s: must not be negative\n" +
-		"Config.Capture and Config.NoCapture exclude each other\n" +
-		"Config.NoCapture: Config.Tag, Config.LogDir and Config.Show read the output\n" +
-		`Config.Show "first": must be ranks, such as 0 or 0,4-7, local:0, or none`
+	const want = "--grace -1s: must not be negative\n" +
+		"--capture and --capture \"never\" exclude each other\n" +
+		"--capture \"never\": --tag, --log-dir and --show read the output\n" +
+		`--show "first": must be ranks, such as 0 or 0,4-7, local:0, or none`
 	if err := c.Validate(); err == nil || err.Error() != want {
 		t.Errorf("Validate: %v\nwant %s", err, want)
 	}

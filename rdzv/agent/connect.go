@@ -93,10 +93,10 @@ func adviseOnPort(err error, store string) error {
 	case inUse != nil && inUse.Advice != "":
 		return hint.With(err, inUse.Advice)
 	case port != 0:
-		return hint.With(err, "use Config.Store "+host+
+		return hint.With(err, "use --store "+host+
 			" without a port: each job then chooses a free one")
 	}
-	return hint.With(err, "choose other ports with Config.PortLow and Config.PortHigh")
+	return hint.With(err, "choose other ports with --port-range LOW-HIGH")
 }
 
 // host starts the store in this process and leads the job. listener is nil for a single agent.

@@ -215,9 +215,9 @@ func (c *connection) checkNetworks() error {
 // what the job needs.
 func (l *Local) excludedError(own, needed string) error {
 	return hint.With(
-		fmt.Errorf("cannot use Config.Networks %s: only %s (%s), which it excludes, leads to %s",
+		fmt.Errorf("cannot use --net %s: only %s (%s), which it excludes, leads to %s",
 			strings.Join(l.Config.Networks, ","), identity.Interface(own), own, needed),
-		"give all nodes Config.Networks with a network that connects them",
+		"give all nodes --net with a network that connects them",
 	)
 }
 

@@ -31,10 +31,10 @@ func TestNodeRangeOfLaunchers(t *testing.T) {
 		"half, store":          {nil, 2, 4, "node1", ""},
 		"srun":                 {slurm("1(x3)"), 1, 3, "", ""},
 		"srun, several agents": {slurm("3"), 2, 3, "", "3 tasks on this node, and they do not share an agent"},
-		"srun, another number": {slurm("1(x3)"), 2, 4, "", "Config.Nodes 4: srun has started tasks on 3 nodes"},
+		"srun, another number": {slurm("1(x3)"), 2, 4, "", "--nodes 2:4: srun has started tasks on 3 nodes"},
 		"mpirun":               {mpirun, 2, 3, "", "openmpi4 ends the job when it loses a node"},
 		"Indexed Job":          {[]string{"JOB_COMPLETION_INDEX=0"}, 2, 3, "", "gives each node its rank"},
-		"more than MAX":        {nil, 4, 3, "", "MinNodes 4: must be 1 to 3"},
+		"more than MAX":        {nil, 4, 3, "", "--nodes MIN:MAX 4: must be 1 to 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := Plan(Config{

@@ -101,14 +101,14 @@ func TestEtcdIsLost(t *testing.T) {
 func TestEtcdExcludes(t *testing.T) {
 	plain := etcd.Cluster{URLs: []string{"http://etcd1:2379"}}
 	for want, change := range map[string]func(*agent.Config){
-		"Config.Etcd and Config.Store exclude each other":    func(c *agent.Config) { c.Store = "node1" },
-		"Join names another store":                           func(c *agent.Config) { c.Join = "10.0.0.1:1/key" },
-		"Config.Etcd and Config.Insecure exclude each other": func(c *agent.Config) { c.Insecure = true },
-		"variables are exported through https:// only":       func(c *agent.Config) { c.Export = []string{"A=b"} },
-		"must be at least Config.PeerTimeout, 10s":           func(c *agent.Config) { c.StoreTimeout = 9 * time.Second },
-		"user \"a\" without a":                               func(c *agent.Config) { c.Etcd.User = "a" },
-		"must end with a slash":                              func(c *agent.Config) { c.Etcd.Prefix = "/jobs" },
-		"both its file and that o":                           func(c *agent.Config) { c.Etcd.Cert = "cert.pem" },
+		"--store URL and --store HOST exclude each other": func(c *agent.Config) { c.Store = "node1" },
+		"RDZV_JOIN names another store":                   func(c *agent.Config) { c.Join = "10.0.0.1:1/key" },
+		"--store and --insecure exclude each other":       func(c *agent.Config) { c.Insecure = true },
+		"variables are exported through https:// only":    func(c *agent.Config) { c.Export = []string{"A=b"} },
+		"must be at least --peer-timeout, 10s":            func(c *agent.Config) { c.StoreTimeout = 9 * time.Second },
+		"user \"a\" without a":                            func(c *agent.Config) { c.Etcd.User = "a" },
+		"must end with a slash":                           func(c *agent.Config) { c.Etcd.Prefix = "/jobs" },
+		"both its file and that o":                        func(c *agent.Config) { c.Etcd.Cert = "cert.pem" },
 	} {
 		c := config(t, succeed, 1)
 		c.Etcd = plain

@@ -46,7 +46,7 @@ type Placed struct {
 // node. Only the agent of the launcher's rank 0 reports it, or each one if the launcher gives no
 // ranks.
 type FlagIgnored struct {
-	// the field of `agent.Config`, such as `Config.Nodes`, with its value; in a file the flag
+	// the flag of rdzv exec, such as `--nodes`, with its value
 	Flag   string `json:"flag"`
 	Reason string `json:"reason"` // why it has no effect
 }

@@ -50,7 +50,7 @@ func (l *Local) take(exported []string) {
 	if counted := l.Workers; counted != workers { // the ranks are given already
 		n := plural.Of(counted, "worker")
 		err := fmt.Errorf("cannot start %s, as the exported list of devices requires", n)
-		const advice = "give Config.ProcsPerNode the number of workers"
+		const advice = "give --nproc-per-node the number of workers"
 		l.Workers, l.Problems = workers, withProblem(l.Problems, hint.With(err, advice))
 	}
 }

@@ -47,7 +47,7 @@ func (o *workerOutput) checkShown() {
 		why = fmt.Sprintf("the last local rank is %d", localSize-1)
 	}
 	if l.shown, _ = output.ParseRanks(""); o.world.Seat.Has(0) {
-		o.events.send(FlagIgnored{"Config.Show " + l.Config.Show, why})
+		o.events.send(FlagIgnored{"--show " + l.Config.Show, why})
 	}
 }
 

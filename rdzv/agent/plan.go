@@ -144,24 +144,24 @@ func (l *Local) IgnoredFlags() (ignored []FlagIgnored) {
 	if p.Nodes != envmap.Unknown {
 		reason += " on " + plural.Of(p.Nodes, "node")
 	}
-	reason += " (Config.Launcher none uses the field)"
+	reason += " (--launcher none uses the flag)"
 	if nodes != 0 && nodes != p.Nodes && !l.layout().Elastic() {
-		ignored = append(ignored, FlagIgnored{fmt.Sprintf("Config.Nodes %d", nodes), reason})
+		ignored = append(ignored, FlagIgnored{fmt.Sprintf("--nodes %d", nodes), reason})
 	}
 	if n := l.Config.NodeRank; n != nil {
-		ignored = append(ignored, FlagIgnored{fmt.Sprintf("Config.NodeRank %d", *n), reason})
+		ignored = append(ignored, FlagIgnored{fmt.Sprintf("--node-rank %d", *n), reason})
 	}
 	return ignored
 }
 
 // ignoredStore is the setting that names a store although this agent is the only one.
 func ignoredStore(c Config) []FlagIgnored {
-	const reason = "the job has one node; Config.Nodes N makes it a job of N nodes"
+	const reason = "the job has one node; --nodes N makes it a job of N nodes"
 	switch {
 	case c.Store != "":
-		return []FlagIgnored{{"Config.Store " + c.Store, reason}}
+		return []FlagIgnored{{"--store " + c.Store, reason}}
 	case c.Join != "":
-		return []FlagIgnored{{"Config.Join", reason}}
+		return []FlagIgnored{{"RDZV_JOIN", reason}}
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (e *UnusedAllocationError) Hint() string {
 	if a.Manager == "Slurm" || a.Nodes < 2 {
 		return ""
 	}
-	return fmt.Sprintf("without mpirun: PROGRAM with Config.Nodes %d Config.Store %s, "+
+	return fmt.Sprintf("without mpirun: rdzv exec --nodes %d --store %s -- PROGRAM, "+
 		"the same on each node", a.Nodes, cmp.Or(a.Host, "HOST"))
 }
 

@@ -9,7 +9,7 @@ import (
 // The launcher overrides Config.Nodes, which is reported if it differs. A job of one node uses no
 // other node's store.
 func TestIgnoredFlags(t *testing.T) {
-	const oneNode = "the job has one node; Config.Nodes N makes it a job of N nodes"
+	const oneNode = "the job has one node; --nodes N makes it a job of N nodes"
 	for _, c := range []struct {
 		config Config
 		place  envmap.Placement
@@ -20,15 +20,15 @@ func TestIgnoredFlags(t *testing.T) {
 		{Config{}, envmap.Placement{Launcher: envmap.Slurm, Nodes: 2}, ""},
 		{
 			Config{Nodes: 2}, envmap.Placement{Launcher: envmap.Slurm, Nodes: 1},
-			"Config.Nodes 2: slurm started this job on 1 node (Config.Launcher none uses the field)",
+			"--nodes 2: slurm started this job on 1 node (--launcher none uses the flag)",
 		},
 		{
 			Config{Nodes: 2}, envmap.Placement{Launcher: envmap.Hydra, Nodes: envmap.Unknown},
-			"Config.Nodes 2: hydra started this job (Config.Launcher none uses the field)",
+			"--nodes 2: hydra started this job (--launcher none uses the flag)",
 		},
 		{Config{Store: "node1"}, envmap.Placement{Launcher: envmap.None},
-			"Config.Store node1: " + oneNode},
-		{Config{Join: "h:1/KEY"}, envmap.Placement{Launcher: envmap.None}, "Config.Join: " + oneNode},
+			"--store node1: " + oneNode},
+		{Config{Join: "h:1/KEY"}, envmap.Placement{Launcher: envmap.None}, "RDZV_JOIN: " + oneNode},
 		{Config{Store: "node1", Nodes: 1}, envmap.Placement{Launcher: envmap.None}, ""},
 		{Config{Store: "node1"}, envmap.Placement{Launcher: envmap.Slurm, Nodes: 1}, ""},
 	} {

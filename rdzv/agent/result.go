@@ -108,7 +108,7 @@ func (e *JoinTimeoutError) Hint() string {
 	case e.Etcd != nil:
 		return e.Etcd.Hint()
 	case e.Earlier != nil:
-		return "start the job again later, or with a longer Config.JoinTimeout"
+		return "start the job again later, or with a longer --join-timeout"
 	}
 	return ""
 }
@@ -142,16 +142,16 @@ func (l *Local) notJoined(err error) error {
 // The exit codes of a job that did not end with the exit code of a worker.
 const (
 	CodeUnready       = 121 // a check failed on some node, no worker was started
-	CodeStraggling    = 122 // workers were stopped after Config.ExitTimeout
+	CodeStraggling    = 122 // workers were stopped after --exit-timeout
 	CodeLost          = 123 // an agent, a node or the store was lost
-	CodeIncomplete    = 124 // not all agents joined within Config.JoinTimeout
+	CodeIncomplete    = 124 // not all agents joined within --join-timeout
 	CodeAgent         = 125 // rdzv itself failed: wrong usage, no token, no space or port for a store
 	CodeNotExecutable = 126 // the program cannot be executed, or its script cannot be read, on a node
 	CodeMissing       = 127 // the program, or its interpreter or script, is missing on some node
 	CodeSignal        = 128 // plus n: signal n ended the first worker that failed, or the job
 )
 
-// CodeStalled is the exit code of a job whose workers made no progress for Config.StallTimeout.
+// CodeStalled is the exit code of a job whose workers made no progress for --stall-timeout.
 const CodeStalled = rdzv.StalledCode
 
 // ExitCode is the code with which "rdzv exec" exits when [Run] has returned these values. It is the
@@ -256,10 +256,10 @@ func refused(err error, job string) error {
 		return nil
 	}
 	advice := "too many agents were started, or two jobs have the same name: " +
-		"give each its own Config.Job NAME"
+		"give each its own --job NAME"
 	if occupied {
-		advice = "if these are two jobs, give each its own Config.Job NAME; " +
-			"if they are one, give each agent its own Config.NodeRank"
+		advice = "if these are two jobs, give each its own --job NAME; " +
+			"if they are one, give each agent its own --node-rank"
 	}
 	return hint.With(fmt.Errorf("cannot join job %q: %w", job, err), advice)
 }

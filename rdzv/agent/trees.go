@@ -288,7 +288,7 @@ func noteBinding(events *reporter, task *Local, id envmap.Identity, b envmap.Bin
 	}
 	events.send(EnvironmentNote{Text: note, Verbose: bound || id.NodeRank > 0})
 	if err := task.NoMemoryNode(); err != nil && id.LocalRank == 0 {
-		note := fmt.Sprintf("Config.Bind %s prefers no memory node: %v", task.Config.Bind, err)
+		note := fmt.Sprintf("--bind %s prefers no memory node: %v", task.Config.Bind, err)
 		events.send(EnvironmentNote{Text: note, Verbose: id.NodeRank > 0})
 	}
 }

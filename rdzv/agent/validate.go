@@ -16,24 +16,20 @@ import (
 
 // A SettingError says that no agent could use the value of a field of Config.
 type SettingError struct {
-	Field  string // "Grace", or "Restarts.Max"
+	Flag   string // of the field, such as "--grace"
 	Value  string // as Go writes it; "" if it is of no interest
 	Reason string // what it must be
 }
 
 func (e *SettingError) Error() string {
-	if e.Value == "" {
-		return "Config." + e.Field + ": " + e.Reason
-	}
-	return "Config." + e.Field + " " + e.Value + ": " + e.Reason
+	return strings.TrimRight(e.Flag+" "+e.Value, " ") + ": " + e.Reason
 }
 
-// An ExclusiveError says that two fields of Config exclude each other, and both are set.
+// An ExclusiveError says that two fields of Config exclude each other, and both are set: their
+// flags, such as "--insecure".
 type ExclusiveError struct{ A, B string }
 
-func (e *ExclusiveError) Error() string {
-	return "Config." + e.A + " and Config." + e.B + " exclude each other"
-}
+func (e *ExclusiveError) Error() string { return e.A + " and " + e.B + " exclude each other" }
 
 // Validate returns everything in c that no agent could use, each a [SettingError], an
 // [ExclusiveError] or an error of the package that reads the value; nil if there is nothing. [Plan]
@@ -46,7 +42,7 @@ func (c Config) Validate() error {
 }
 
 // setting is the error of one field, nil unless its value is bad.
-func setting(bad bool, field string, value any, reason string, args ...any) error {
+func setting(bad bool, flag string, value any, reason string, args ...any) error {
 	if !bad {
 		return nil
 	}
@@ -54,7 +50,7 @@ func setting(bad bool, field string, value any, reason string, args ...any) erro
 	if s, is := value.(string); is && s != "" {
 		text = strconv.Quote(s)
 	}
-	return &SettingError{field, text, fmt.Sprintf(reason, args...)}
+	return &SettingError{flag, text, fmt.Sprintf(reason, args...)}
 }
 
 // exclusive is the error of two fields, nil unless both are set.
@@ -78,16 +74,16 @@ func (c *Config) validateNodes() error {
 		badName = err.Error()
 	}
 	return errors.Join(
-		setting(c.Nodes < 0 || c.Nodes > envmap.MaxTasks, "Nodes", c.Nodes, "must be 1 to %d",
+		setting(c.Nodes < 0 || c.Nodes > envmap.MaxTasks, "--nodes", c.Nodes, "must be 1 to %d",
 			envmap.MaxTasks),
-		setting(c.MinNodes < 0 || c.MinNodes > c.Nodes, "MinNodes", c.MinNodes, "must be 1 to %d",
+		setting(c.MinNodes < 0 || c.MinNodes > c.Nodes, "--nodes MIN:MAX", c.MinNodes, "must be 1 to %d",
 			c.Nodes),
-		setting(rank < 0 || rank >= envmap.MaxTasks, "NodeRank", rank, "must be 0 to %d",
+		setting(rank < 0 || rank >= envmap.MaxTasks, "--node-rank", rank, "must be 0 to %d",
 			envmap.MaxTasks-1),
-		setting(len(c.Job) > MaxJob, "Job", beginning, "must not be longer than %d bytes", MaxJob),
-		setting(strings.ContainsFunc(c.Job, unicode.IsControl), "Job", c.Job,
+		setting(len(c.Job) > MaxJob, "--job", beginning, "must not be longer than %d bytes", MaxJob),
+		setting(strings.ContainsFunc(c.Job, unicode.IsControl), "--job", c.Job,
 			"must not contain control characters"),
-		setting(badName != "", "Job", c.Job, "%s", badName),
+		setting(badName != "", "--job", c.Job, "%s", badName),
 	)
 }
 
@@ -97,15 +93,15 @@ func (c *Config) validateStore() (err error) {
 		_, _, err = meet.ParseStore(c.Store)
 	}
 	return errors.Join(err,
-		setting(lo < 1 || hi > maxPort || lo > hi, "PortLow", lo,
-			"must begin a range within 1 to %d, which Config.PortHigh, %d, ends", maxPort, hi),
-		exclusive(external && c.Store != "", "Etcd", "Store"),
-		exclusive(external && c.Insecure, "Etcd", "Insecure"),
-		setting(external && c.Join != "", "Etcd", c.Etcd.String(), "Config.Join names another store"),
-		setting(external && !c.Etcd.Protected() && c.exports(), "Etcd", c.Etcd.String(),
+		setting(lo < 1 || hi > maxPort || lo > hi, "--port-range", fmt.Sprintf("%d-%d", lo, hi),
+			"must be LOW-HIGH within 1 to %d", maxPort),
+		exclusive(external && c.Store != "", "--store URL", "--store HOST"),
+		exclusive(external && c.Insecure, "--store", "--insecure"),
+		setting(external && c.Join != "", "--store", c.Etcd.String(), "RDZV_JOIN names another store"),
+		setting(external && !c.Etcd.Protected() && c.exports(), "--store", c.Etcd.String(),
 			"variables are exported through https:// only"),
-		exclusive(c.Insecure && c.TokenFile != "", "Insecure", "TokenFile"),
-		exclusive(c.Insecure && c.exports(), "Insecure", "Export"),
+		exclusive(c.Insecure && c.TokenFile != "", "--insecure", "--token-file"),
+		exclusive(c.Insecure && c.exports(), "--insecure", "--export"),
 		c.Etcd.Check(), meet.CheckNet(c.Networks))
 }
 
@@ -116,45 +112,45 @@ func (c *Config) validateTimes() error {
 		why = " with restarts: electing a leader takes an etcd cluster up to 2s"
 	}
 	errs := []error{
-		setting(c.PeerTimeout < shortest, "PeerTimeout", c.PeerTimeout, "must be at least %v%s",
+		setting(c.PeerTimeout < shortest, "--peer-timeout", c.PeerTimeout, "must be at least %v%s",
 			shortest, why),
-		setting(c.StoreTimeout < c.PeerTimeout, "StoreTimeout", c.StoreTimeout,
-			"must be at least Config.PeerTimeout, %v", c.PeerTimeout),
+		setting(c.StoreTimeout < c.PeerTimeout, "--store-timeout", c.StoreTimeout,
+			"must be at least --peer-timeout, %v", c.PeerTimeout),
 	}
 	for _, t := range []struct {
-		field string
+		flag  string
 		value time.Duration
 	}{
-		{"JoinTimeout", c.JoinTimeout}, {"LastCall", c.LastCall}, {"Grace", c.Grace},
-		{"ExitTimeout", c.ExitTimeout}, {"ReportEvery", c.ReportEvery},
-		{"StallTimeout", c.StallTimeout}, {"HealthTimeout", c.HealthTimeout},
+		{"--join-timeout", c.JoinTimeout}, {"--last-call", c.LastCall}, {"--grace", c.Grace},
+		{"--exit-timeout", c.ExitTimeout}, {"Config.ReportEvery", c.ReportEvery},
+		{"--stall-timeout", c.StallTimeout}, {"--health-timeout", c.HealthTimeout},
 	} {
-		errs = append(errs, setting(t.value < 0, t.field, t.value, negative))
+		errs = append(errs, setting(t.value < 0, t.flag, t.value, negative))
 	}
 	return errors.Join(errs...)
 }
 
 func (c *Config) validateRestarts() error {
 	return errors.Join(
-		setting(c.Restarts.Max < 0, "Restarts.Max", c.Restarts.Max, negative),
-		setting(c.Spares < 0, "Spares", c.Spares, negative),
-		setting(c.Spares > 0 && c.Restarts.Max == 0, "Spares", c.Spares,
-			"Config.Restarts.Max 0 lets none take over ranks"),
-		exclusive(c.MinNodes > 0 && c.Spares > 0, "MinNodes", "Spares"),
+		setting(c.Restarts.Max < 0, "--max-restarts", c.Restarts.Max, negative),
+		setting(c.Spares < 0, "--spares", c.Spares, negative),
+		setting(c.Spares > 0 && c.Restarts.Max == 0, "--spares", c.Spares,
+			"--max-restarts 0 lets none take over ranks"),
+		exclusive(c.MinNodes > 0 && c.Spares > 0, "--nodes MIN:MAX", "--spares"),
 	)
 }
 
 func (c *Config) validateOutput() error {
 	unread := c.StallTimeout > 0 && c.Tag == nil && c.LogDir == ""
 	return errors.Join(
-		setting(unread, "StallTimeout", c.StallTimeout,
-			"needs Config.LogDir or Config.Tag: other output of the workers is not read"),
+		setting(unread, "--stall-timeout", c.StallTimeout,
+			"needs --log-dir or --tag: other output of the workers is not read"),
 		setting(c.StallAction != "" && c.StallAction != StallEnd && c.StallAction != StallStacks,
-			"StallAction", string(c.StallAction), "must be end or stacks"),
-		exclusive(c.Capture && c.NoCapture, "Capture", "NoCapture"),
-		setting(c.NoCapture && (c.Tag != nil || c.LogDir != "" || c.Show != ""), "NoCapture", "",
-			"Config.Tag, Config.LogDir and Config.Show read the output"),
-		setting(CheckShow(c.Show) != nil, "Show", c.Show,
+			"--stall-action", string(c.StallAction), "must be end or stacks"),
+		exclusive(c.Capture && c.NoCapture, "--capture", `--capture "never"`),
+		setting(c.NoCapture && (c.Tag != nil || c.LogDir != "" || c.Show != ""), `--capture "never"`, "",
+			"--tag, --log-dir and --show read the output"),
+		setting(CheckShow(c.Show) != nil, "--show", c.Show,
 			"must be ranks, such as 0 or 0,4-7, local:0, or none"),
 	)
 }
@@ -167,7 +163,7 @@ func (c *Config) validateWorkers() error {
 	_, badProcs := envmap.ProcsPerNode(c.ProcsPerNode, 1, 1, rdzv.MaxSlots)
 	_, badTorch := envmap.TorchChanges(nil, alone, envmap.TorchOptions{Device: c.Device, Set: c.Set})
 	return errors.Join(
-		setting(c.MasterPort < 0 || c.MasterPort > maxPort, "MasterPort", c.MasterPort,
+		setting(c.MasterPort < 0 || c.MasterPort > maxPort, "--master-port", c.MasterPort,
 			"must be 1 to %d, or 0 for a free port", maxPort),
 		badExport, badProcs, c.Bind.Check(), badTorch)
 }

@@ -78,7 +78,7 @@ func (m *membership) notePerGPU() {
 		workers += " on " + m.self.Host
 	}
 	m.events.send(EnvironmentNote{
-		Text:    workers + ", one per GPU (Config.ProcsPerNode 1: one)",
+		Text:    workers + ", one per GPU (--nproc-per-node 1: one)",
 		Verbose: !m.world.Seat.Has(0),
 	})
 }

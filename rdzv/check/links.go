@@ -130,7 +130,7 @@ func (r *Report) addMaster(nodes []Node, names []string) {
 		failed = append(failed, names[i])
 		r.Problems = add(r.Problems, "cannot connect to MASTER_PORT ("+addr+"): "+master.Error,
 			"workers connect to rank 0 there: let firewalls pass that port, or choose another one "+
-				"with Config.MasterPort, or another network with Config.Networks", names[i])
+				"with --master-port, or another network with --net", names[i])
 	}
 	if len(tried) > 0 {
 		all, bad := len(distinct(tried)), len(distinct(failed))
@@ -186,7 +186,7 @@ func unreached(to []string, reason string, from []string) Finding {
 	return Finding{
 		Text: "cannot connect to " + list + ": " + reason,
 		Hint: "the workers of all nodes connect to each other: let firewalls between the nodes pass " +
-			"all TCP ports, or choose another network with Config.Networks",
+			"all TCP ports, or choose another network with --net",
 		Nodes: from,
 	}
 }

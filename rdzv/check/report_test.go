@@ -88,7 +88,7 @@ func texts[T interface{ text() string }](list []T) (lines []string) {
 // differ is the warning that the nodes differ in these facts.
 func differ(facts string) string {
 	return "the nodes differ in what should be the same for a job: " + facts +
-		" (exec warns of this; with Config.Strict it does not start)"
+		" (exec warns of this; with --strict it does not start)"
 }
 
 func TestOf(t *testing.T) {
@@ -284,7 +284,7 @@ func TestStrict(t *testing.T) {
 	strict.Strict = true
 	r := Of("job", 3, []Node{known(node("a"), "python", "3.11"), problem(strict, "bad", "")})
 	want := []string{
-		"bad () b", "cannot start: python is 3.11 on a, but 3.9 on b (Config.Strict) ()",
+		"bad () b", "cannot start: python is 3.11 on a, but 3.9 on b (--strict) ()",
 	}
 	if got := texts(r.Problems); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

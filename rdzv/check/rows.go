@@ -137,7 +137,7 @@ func (r *Report) addDifferences(nodes []Node) {
 	if len(differ) > 0 {
 		r.Warnings = append(r.Warnings, Finding{
 			Text: "the nodes differ in what should be the same for a job: " + strings.Join(differ, ", "),
-			Hint: "exec warns of this; with Config.Strict it does not start",
+			Hint: "exec warns of this; with --strict it does not start",
 		})
 	}
 }

@@ -182,7 +182,7 @@ func (p *prober) certificateAnswer(u string, err error) Answer {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	switch {
 	case rejected && p.Cert == "":
-		a.Text, a.hint = "it requires a client certificate", "give Config.Etcd.Cert and Config.Etcd.Key"
+		a.Text, a.hint = "it requires a client certificate", "give --store-cert and --store-key"
 	case rejected:
 		a.Text = fmt.Sprintf("it rejects the client certificate in %q: %s", p.Cert, reason)
 		if end := p.tls.Certificates[0].Leaf.NotAfter; time.Now().After(end) {
@@ -190,7 +190,7 @@ func (p *prober) certificateAnswer(u string, err error) Answer {
 		}
 	case unknown && p.CA == "":
 		a.Text = "its certificate is not signed by a CA that this host trusts"
-		a.hint = "name the file with the CA of the cluster with Config.Etcd.CA"
+		a.hint = "name the file with the CA of the cluster with --store-ca"
 	case unknown:
 		a.Text = fmt.Sprintf("its certificate is not signed by the CA in %q", p.CA)
 	}

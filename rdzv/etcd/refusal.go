@@ -31,12 +31,12 @@ func (c Cluster) refusal(u string, err error) Answer {
 		a.Text = fmt.Sprintf("wrong password of user %q, or no such user", c.User)
 	case errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrUserNotFound):
 		a.Text = "it requires a user, and does not know " + who
-		a.hint = "set Config.Etcd.User and Config.Etcd.Password"
+		a.hint = "set RDZV_STORE_USER to NAME:PASSWORD"
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
 		prefix := cmp.Or(c.Prefix, rdzv.DefaultPrefix)
 		a.Text = fmt.Sprintf("%s may not read and write the keys with the prefix %q", who, prefix)
 		a.hint = "etcdctl role grant-permission ROLE readwrite --prefix " + prefix +
-			", or another Config.Etcd.Prefix"
+			", or another --store-prefix"
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		a.Text = "its database is full (NOSPACE)"
 		a.hint = "see etcdctl alarm list; compact and defragment it, then etcdctl alarm disarm"

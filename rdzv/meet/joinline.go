@@ -77,12 +77,12 @@ type OtherStoreError struct {
 }
 
 func (e *OtherStoreError) Error() string {
-	return fmt.Sprintf("cannot use RDZV_JOIN: it names the store at %s, and Config.Store %q "+
+	return fmt.Sprintf("cannot use RDZV_JOIN: it names the store at %s, and --store %q "+
 		"another one", e.Join, e.Store)
 }
 
 // Hint says what to do.
-func (e *OtherStoreError) Hint() string { return "unset RDZV_JOIN or omit Config.Store" }
+func (e *OtherStoreError) Hint() string { return "unset RDZV_JOIN or omit --store" }
 
 // parseJoin parses ADDR:PORT/KEY, where /KEY may be missing. Errors do not repeat the text.
 func parseJoin(text string) (netip.AddrPort, *secret.Key, error) {

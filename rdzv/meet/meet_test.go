@@ -287,8 +287,8 @@ func TestDifferentCommandAtNamedPort(t *testing.T) {
 	if n := waitFor[DifferentCommand](t, hosting); n != wantReport {
 		t.Errorf("the host reported %+v, want %+v", n, wantReport)
 	}
-	const want = "node1 (127.0.0.1) runs a different command or Config.Nodes; " +
-		"if both belong to one job, give them the same Config.Job NAME"
+	const want = "node1 (127.0.0.1) runs a different command or --nodes; " +
+		"if both belong to one job, give them the same --job NAME"
 	if n := waitFor[DifferentCommand](t, joining); n.String() != want {
 		t.Error(n)
 	}

@@ -33,17 +33,17 @@ func namedStore(ctx context.Context, c *Config) (*plan, election, error) {
 	if port != 0 {
 		p.ports, p.searched, p.named = []int{port}, []int{port}, true
 		p.otherServiceHint = fmt.Sprintf("another service uses that port: "+
-			"Config.Store %s, without a port, chooses a free one", host)
-		p.etcdHint = fmt.Sprintf("if an etcd cluster is there, give its URL: Config.Etcd.URLs http://%s "+
+			"--store %s, without a port, chooses a free one", host)
+		p.etcdHint = fmt.Sprintf("if an etcd cluster is there, give its URL: --store http://%s "+
 			"(or https://...); otherwise omit the port: each job then chooses a free one", c.Store)
 	}
 	p.hint = fmt.Sprintf("an agent on host %q, or rdzv store there, hosts the store: is it running? "+
-		"All nodes must run the same command, or be given the same Config.Job NAME", host)
+		"All nodes must run the same command, or be given the same --job NAME", host)
 	p.sources = []source{named(c, []string{host}, 0, p.searched)}
 	if port == 0 && !c.hasRank() {
 		p.storeHost = host
 		p.refusedHint = fmt.Sprintf("host %q answers, but no agent there is of this job: all nodes must "+
-			"run the same command with the same Config.Nodes, or be given the same Config.Job NAME", host)
+			"run the same command with the same --nodes, or be given the same --job NAME", host)
 	}
 	mayHost := c.RuntimeDir != ""
 	if mustResolve(c, host) {
@@ -77,7 +77,7 @@ func (p *plan) onThisHost(c *Config, host string, addrs []netip.Addr) {
 
 func notLoopback(a netip.Addr) bool { return !a.IsLoopback() }
 
-var errOwnHost = errors.New("Config.Store names this host")
+var errOwnHost = errors.New("--store names this host")
 
 // byName is the election if the name of --store must be resolved before this agent knows whether it
 // is that of its own host, which may take until the name exists. Meanwhile it searches.

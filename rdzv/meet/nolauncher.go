@@ -17,7 +17,7 @@ func noLauncher(c *Config) (*plan, error) {
 	}
 	p.hosting = false
 	p.hint = "run the same command on the other nodes; " +
-		"if the network has no multicast, give all of them the same Config.Store HOST"
+		"if the network has no multicast, give all of them the same --store HOST"
 	return p, nil
 }
 

@@ -87,15 +87,15 @@ type DifferentCommand struct {
 
 // String names the agent and what the user can do.
 func (n DifferentCommand) String() string {
-	return hostAndAddr(n.Host, n.Addr) + " runs a different command or Config.Nodes; " +
-		"if both belong to one job, give them the same Config.Job NAME"
+	return hostAndAddr(n.Host, n.Addr) + " runs a different command or --nodes; " +
+		"if both belong to one job, give them the same --job NAME"
 }
 
 // Agent is the name and the address of the agent.
 func (n DifferentCommand) Agent() string { return hostAndAddr(n.Host, n.Addr) }
 
 func (n DifferentCommand) describe() string {
-	return hostAndAddr(n.Host, n.Addr) + ", which runs a different command or Config.Nodes"
+	return hostAndAddr(n.Host, n.Addr) + ", which runs a different command or --nodes"
 }
 
 // DifferentStore reports an agent of the same job that hosts a store too, on another host than
@@ -108,7 +108,7 @@ type DifferentStore struct {
 // String names the agent and what the user can do.
 func (n DifferentStore) String() string {
 	return n.Agent() + " hosts another store for the same command; " +
-		"for one job give all nodes the same Config.Store"
+		"for one job give all nodes the same --store"
 }
 
 // Agent is the name and the address of the agent.
@@ -132,7 +132,7 @@ type DifferentNodes struct {
 // String names the agent and what the user can do.
 func (n DifferentNodes) String() string {
 	return fmt.Sprintf("%s runs the same command and waits for %s nodes, this one for %s; "+
-		"for one job give both the same Config.Nodes, and agents on one host a Config.NodeRank each",
+		"for one job give both the same --nodes, and agents on one host a --node-rank each",
 		n.Agent(), n.Nodes, n.Own)
 }
 

@@ -39,7 +39,7 @@ func orte(c *Config) (*plan, error) {
 		p.sources = append(p.sources, named(c, append(nodes[1:], nodes[0]), 1, p.ports))
 	}
 	p.hint = "if the hosts cannot find each other by name or multicast, " +
-		"name rank 0's host: Config.Store HOST"
+		"name rank 0's host: mpirun -x RDZV_STORE=HOST"
 	return p, nil
 }
 
@@ -83,6 +83,6 @@ func prte(c *Config) (*plan, error) {
 	}
 	p.announce = !c.oneNode()
 	p.hint = "if mpirun's own host runs no ranks, Open MPI 5 does not name rank 0's host: " +
-		"name it with Config.Store HOST"
+		"name it with mpirun -x RDZV_STORE=HOST"
 	return p, nil
 }

@@ -66,11 +66,11 @@ func (p *plan) hintFor(s Searching) string {
 		return p.otherServiceHint
 	case len(s.Unanswered) > 0 && len(s.Tried) == 0:
 		return "check the DNS servers in /etc/resolv.conf; " +
-			"the name is resolved again until Config.JoinTimeout"
+			"the name is resolved again until --join-timeout"
 	case len(s.Unresolved) > 0 && p.unresolvedHint != "":
-		return p.unresolvedHint + "; the name is resolved again until Config.JoinTimeout"
+		return p.unresolvedHint + "; the name is resolved again until --join-timeout"
 	case len(s.Unresolved) > 0 && len(s.Tried) == 0:
-		return "check the name; it is resolved again until Config.JoinTimeout"
+		return "check the name; it is resolved again until --join-timeout"
 	}
 	return p.hint
 }

@@ -230,7 +230,7 @@ func TestRankedAloneOnItsNode(t *testing.T) {
 	}
 	wantCandidates(t, p, "10.77.0.12")
 	for want, s := range map[string]Searching{
-		"make a service; the name is resolved again until Config.JoinTimeout": {
+		"make a service; the name is resolved again until --join-timeout": {
 			Unresolved: []string{"node2"},
 		},
 		p.hint: {Tried: []Answer{{Name: "node2"}}},

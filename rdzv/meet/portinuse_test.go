@@ -111,7 +111,7 @@ func TestEtcdWithoutScheme(t *testing.T) {
 		}
 		for answer, want := range want {
 			hint := p.hintFor(Searching{Tried: []Answer{{Err: answer}}})
-			if strings.Contains(hint, "Config.Etcd.URLs http://"+store) != want {
+			if strings.Contains(hint, "--store http://"+store) != want {
 				t.Errorf("%s, %v: hint %q, want a URL: %t", store, answer, hint, want)
 			}
 		}

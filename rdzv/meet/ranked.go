@@ -15,7 +15,7 @@ func ranked(c *Config) (*plan, error) {
 		return nil, err
 	}
 	p.sources = []source{fixed("this host", 0, p.addrs, p.ports)}
-	p.hint = "the launcher does not name rank 0's host: set Config.Store HOST for all ranks"
+	p.hint = "the launcher does not name rank 0's host: set RDZV_STORE=HOST for all ranks"
 	if master := cmp.Or(c.Master, c.Env["MASTER_ADDR"]); master != "" {
 		if c.LocalSize == 1 {
 			p.sources = nil
@@ -24,7 +24,7 @@ func ranked(c *Config) (*plan, error) {
 		p.sources = append(p.sources, named(c, []string{master}, 0, p.ports))
 		p.unresolvedHint = c.MasterHint
 		p.hint = fmt.Sprintf("rank 0's agent hosts the store on host %q: is it running? It is tried "+
-			"again until Config.JoinTimeout; Config.Store HOST for all ranks names another host", master)
+			"again until --join-timeout; RDZV_STORE=HOST for all ranks names another host", master)
 	}
 	p.announce = !c.oneNode()
 	return p, nil

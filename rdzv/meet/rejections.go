@@ -42,8 +42,8 @@ func reportNoPeerYet(
 	case m.Addr.Addr().IsLoopback() && err == nil && len(usable) > 0:
 		n.Store, n.Loopback = hosts.Addresses(usable)[0], c.Store
 	default:
-		n.Hint = "the other nodes need the same command, the same Config.Nodes and " +
-			"Config.Store " + c.Store
+		n.Hint = "the other nodes need the same command, the same --nodes and " +
+			"--store " + c.Store
 	}
 	if len(found) > 0 && !slices.ContainsFunc(found, isToken) {
 		n.JoinLine = ""

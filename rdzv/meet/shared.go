@@ -141,7 +141,7 @@ func onlyAllowed(c *Config, host string) ([]netip.Addr, error) {
 	case slices.Contains(allowed, literal.Unmap()):
 		return []netip.Addr{literal.Unmap()}, nil
 	}
-	return nil, fmt.Errorf("cannot listen on %s: Config.Networks %s excludes it", host,
+	return nil, fmt.Errorf("cannot listen on %s: --net %s excludes it", host,
 		strings.Join(c.Net, ","))
 }
 

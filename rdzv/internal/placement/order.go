@@ -101,7 +101,7 @@ func checkNumbers(members []Member) *Problem {
 	}
 	problem = checkRanks(tasks, func(t agentTask) int { return t.nodeRank }, "node rank")
 	if problem != nil {
-		problem.Hint = "give every agent its own Config.NodeRank, from 0 to Config.Nodes minus 1, " +
+		problem.Hint = "give every agent its own --node-rank, from 0 to --nodes minus 1, " +
 			"or give it to none"
 	}
 	return problem

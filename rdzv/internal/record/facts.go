@@ -70,9 +70,9 @@ func (c Comparison) Problem(strict bool) (p Problem, is bool) {
 	switch {
 	case c.Fact == GPUs && len(c.Groups) > 1 && slices.ContainsFunc(c.Groups, isNone):
 		p.Text = fmt.Sprintf("cannot start one worker per GPU: %v", c)
-		p.Hint = "leave out the nodes without a GPU, or give Config.ProcsPerNode N on all nodes"
+		p.Hint = "leave out the nodes without a GPU, or give --nproc-per-node N on all nodes"
 	case strict && c.Differs():
-		p.Text = fmt.Sprintf("cannot start: %v (Config.Strict)", c)
+		p.Text = fmt.Sprintf("cannot start: %v (--strict)", c)
 	default:
 		return Problem{}, false
 	}

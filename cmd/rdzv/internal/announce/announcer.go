@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/tables"
 	"rdzv/envmap"
 	"rdzv/internal/plural"
@@ -58,7 +57,7 @@ func (a *Announcer) Event(e agent.Event) {
 			c.CompleteLine()
 		}
 	case agent.FlagIgnored:
-		c.Info("ignoring %s: %s", flagname.In(e.Flag), flagname.In(e.Reason))
+		c.Info("ignoring %s: %s", e.Flag, e.Reason)
 	case agent.Unprotected:
 		c.Warn("--insecure: connections are neither authenticated nor encrypted: " +
 			"anyone who can reach the nodes can join this job")
@@ -80,11 +79,11 @@ func (a *Announcer) Event(e agent.Event) {
 		c.Info("%v", e.DifferentVersion)
 		c.Suggest(e.Hint())
 	case agent.DifferentCommand:
-		c.Info("%s", flagname.In(e.DifferentCommand.String()))
+		c.Info("%s", e.DifferentCommand.String())
 	case agent.DifferentStore:
-		c.Info("%s", flagname.In(e.DifferentStore.String()))
+		c.Info("%s", e.DifferentStore.String())
 	case agent.DifferentNodes:
-		c.Info("%s", flagname.In(e.DifferentNodes.String()))
+		c.Info("%s", e.DifferentNodes.String())
 	case agent.RanksMissing:
 		c.Info("waiting for all %d ranks to start (Hydra does not report which are missing)",
 			e.Ranks)
@@ -94,7 +93,7 @@ func (a *Announcer) Event(e agent.Event) {
 		c.EndStatus()
 		storeFound(c, e)
 	case agent.Waiting:
-		c.Status("%s (%v)", flagname.In(e.Roster.String()), e.Waited.Rounded())
+		c.Status("%s (%v)", e.Roster.String(), e.Waited.Rounded())
 	case agent.WorldAgreed:
 		c.EndStatus()
 		a.end.world = e.World
@@ -102,10 +101,10 @@ func (a *Announcer) Event(e agent.Event) {
 	case agent.NodesDiffer:
 		c.Info("warning: %v", e.Comparison)
 	case agent.EnvironmentNote:
-		if text := flagname.In(e.Text); e.Verbose {
-			c.Verbose("%s", text)
+		if e.Verbose {
+			c.Verbose("%s", e.Text)
 		} else {
-			c.Info("%s", text)
+			c.Info("%s", e.Text)
 		}
 	case agent.InitProgress:
 		initProgress(c, e)
@@ -134,10 +133,10 @@ func (a *Announcer) Event(e agent.Event) {
 	case agent.Finished:
 		a.end.finished()
 	case agent.Diagnostic:
-		if text := flagname.In(e.Text); e.Severity == agent.Verbose {
-			c.Verbose("%s", text)
+		if e.Severity == agent.Verbose {
+			c.Verbose("%s", e.Text)
 		} else {
-			c.Warn("%s", text)
+			c.Warn("%s", e.Text)
 			c.Suggest(agent.Hint(e.Err))
 		}
 	}
@@ -167,7 +166,7 @@ func (a *Announcer) placed(e agent.Placed) {
 }
 
 func searching(c *console.Console, e agent.Searching) {
-	c.Status("%s (%v)", flagname.In(e.Searching.String()), e.Waited.Round(time.Second))
+	c.Status("%s (%v)", e.Searching.String(), e.Waited.Round(time.Second))
 	if !e.Pending() || e.Waited >= soon { // a busy host needs a second or two
 		c.Suggest(e.Hint)
 	}

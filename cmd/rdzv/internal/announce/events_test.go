@@ -91,7 +91,7 @@ func TestSearchEvents(t *testing.T) {
 				"key of the job:\nRDZV_JOIN=10.0.0.6:1/KEY rdzv exec --nodes 2 -- 'my train.py'\n",
 		},
 		{
-			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Hint: "Config.Store node1"},
+			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Hint: "--store node1"},
 			"rdzv: no other agent has connected after 3s\nrdzv: hint: --store node1\n",
 		},
 		{

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/visible"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
@@ -21,9 +20,9 @@ func (w words) endLine(e agent.JobEnded) string {
 	v := e.Verdict
 	switch {
 	case v == nil:
-		return flagname.In(storeLost(e))
+		return storeLost(e)
 	case v.Kind == rdzv.Failed && v.PID == 0:
-		return fmt.Sprintf("%s (rank %d on %s)", flagname.In(v.Text), v.Rank, v.Host)
+		return fmt.Sprintf("%s (rank %d on %s)", v.Text, v.Rank, v.Host)
 	case v.Kind == rdzv.Failed:
 		line := fmt.Sprintf("rank %d failed first: %s after %s on %s (local rank %d, pid %d)",
 			v.Rank, StatusLine(v.Code, v.Signal), roundTime(v.RanFor), v.Host, v.LocalRank, v.PID)
@@ -55,7 +54,7 @@ func (w words) endLine(e agent.JobEnded) string {
 	case v.Kind == rdzv.Incomplete:
 		return w.timedOut(v.Error())
 	}
-	return flagname.In(v.Error())
+	return v.Error()
 }
 
 const outOfMemory = "the kernel's out-of-memory killer killed a process of its cgroup"
@@ -75,7 +74,7 @@ func stopping(s rdzv.Stragglers) string {
 }
 
 func (w words) timedOut(reason string) string {
-	return fmt.Sprintf("timed out after %v (--join-timeout): %s", w.joinTimeout, flagname.In(reason))
+	return fmt.Sprintf("timed out after %v (--join-timeout): %s", w.joinTimeout, reason)
 }
 
 // storeLost names the agent whose loss ended the job for this one.

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/visible"
 	"rdzv/rdzv/agent"
 )
@@ -126,7 +125,7 @@ func (c *Console) Verbose(format string, args ...any) {
 // Hint writes a suggestion, with flags in place of fields; an empty one is not written.
 func (c *Console) Hint(text string) {
 	if text != "" {
-		c.write("rdzv: hint: ", Magenta, "hint:", "", flagname.In(text))
+		c.write("rdzv: hint: ", Magenta, "hint:", "", text)
 	}
 }
 
@@ -160,7 +159,7 @@ func (c *Console) Suggest(text string) {
 
 // Fail writes an error and its hint, if it has one, with flags in place of fields.
 func (c *Console) Fail(err error) {
-	c.Error("%s", flagname.In(err.Error()))
+	c.Error("%s", err.Error())
 	c.HintOnce(agent.Hint(err))
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/outfile"
 	"rdzv/rdzv/agent"
 )
@@ -51,7 +50,7 @@ func (f *File) Event(e agent.Event) {
 	if err != nil {
 		return // no event has a value that cannot be encoded
 	}
-	line = append(flagname.InEvent(line), '\n')
+	line = append(line, '\n')
 	if f.lines != nil {
 		f.put(line)
 		return

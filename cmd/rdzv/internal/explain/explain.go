@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/tables"
 	"rdzv/envmap"
 	"rdzv/internal/plural"
@@ -33,16 +32,14 @@ func Rows(env envmap.Env, local *agent.Local, err error) ([]row, error) {
 		explainFlags(rows, local)
 	}
 	for _, flag := range local.IgnoredFlags() {
-		rows = append(rows, row{
-			What: "ignored", Value: flagname.In(flag.Flag), From: flagname.In(flag.Reason),
-		})
+		rows = append(rows, row{What: "ignored", Value: flag.Flag, From: flag.Reason})
 	}
 	var p agent.Preview
 	if err == nil {
 		p, err = local.Preview()
 	}
 	if err != nil { // exec would fail for this reason
-		why := flagname.In(err.Error() + "; " + agent.Hint(err))
+		why := err.Error() + "; " + agent.Hint(err)
 		return append(rows, row{What: "note", From: why}), nil
 	}
 	return append(rows, workerRows(local, p)...), nil
@@ -56,7 +53,7 @@ func placeRows(p envmap.Placement) []row {
 		if e.Note != "" {
 			from = strings.TrimPrefix(from+"; "+e.Note, "; ")
 		}
-		rows = append(rows, row{What: e.What, Value: e.Value, From: flagname.In(from)})
+		rows = append(rows, row{What: e.What, Value: e.Value, From: from})
 	}
 	return rows
 }
@@ -130,7 +127,7 @@ func workerRows(local *agent.Local, p agent.Preview) []row {
 		rows = append(rows, row{What: "removed", Value: names, From: "not passed to workers"})
 	}
 	for _, note := range p.Changes.Notes {
-		rows = append(rows, row{What: "note", From: flagname.In(note)})
+		rows = append(rows, row{What: "note", From: note})
 	}
 	return append(rows, row{What: "agreed on", Value: strings.Join(p.Open, ", "),
 		From: "when the agents meet"})
@@ -174,7 +171,7 @@ func bindingRow(local *agent.Local, p agent.Preview) row {
 		r.Value, r.From = "unknown", "--bind numa: depends on what the agents agree on"
 	}
 	if err := local.NoMemoryNode(); err != nil {
-		r.From += "; no memory node: " + flagname.In(err.Error())
+		r.From += "; no memory node: " + err.Error()
 	}
 	return r
 }

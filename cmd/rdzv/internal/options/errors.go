@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/rdzv/agent"
 )
@@ -14,8 +13,8 @@ import (
 // command is the name of a command, for errors about its flags.
 type command string
 
-// inFlags returns the errors of agent.Config.Validate with flags in place of the fields.
-func (c command) inFlags(err error) error {
+// ofConfig returns the errors of agent.Config.Validate as those of the command line.
+func (c command) ofConfig(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -25,10 +24,9 @@ func (c command) inFlags(err error) error {
 		two, areTwo := errors.AsType[*agent.ExclusiveError](err)
 		switch {
 		case isBad:
-			flag := strings.TrimRight(flagname.Of(bad.Field)+" "+bad.Value, " ")
-			err = fmt.Errorf("cannot run %s: %s: %s", c, flag, flagname.In(bad.Reason))
+			err = fmt.Errorf("cannot run %s: %w", c, bad)
 		case areTwo:
-			err = c.exclusive(true, flagname.Of(two.A)[2:], flagname.Of(two.B)[2:])
+			err = c.exclusive(true, two.A[2:], two.B[2:])
 		}
 		problems = append(problems, err)
 	}

@@ -103,7 +103,7 @@ func (o *Options) Check(env envmap.Env) error {
 		o.restarts.read(c), o.Output.check(c),
 		o.Torchrun.apply(c, &o.Output, cmp.Or(env["TMPDIR"], "/tmp")),
 	}
-	return flags.Join(append(problems, c.inFlags(o.settings(env).Validate()))...)
+	return flags.Join(append(problems, c.ofConfig(o.settings(env).Validate()))...)
 }
 
 // settings is the part of the agent's configuration that the flags and their variables determine.

@@ -133,8 +133,8 @@ func isEtcdPassword(variable string) bool {
 	return name == "ETCDCTL_USER" || name == "ETCDCTL_PASSWORD"
 }
 
-// unused are flags and the variable about an etcd cluster although there is none. A shared store has
-// a timeout too, and --store may name one.
+// unused are flags and the variable about an etcd cluster although there is none. A shared store
+// has a timeout too, and --store may name one.
 func (s *store) unused(given *pflag.FlagSet, env envmap.Env) (names []string) {
 	if s.cluster.Given() {
 		return nil

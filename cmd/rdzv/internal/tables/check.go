@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/visible"
 	"rdzv/internal/plural"
 	"rdzv/rdzv/check"
@@ -16,23 +15,6 @@ import (
 // factWidth is the width of the column of facts in the table of check. The others are a mark, the
 // value, and the nodes.
 const factWidth = 18
-
-// WriteFlags writes flags in place of the fields that texts of the library in a report name. The
-// other facts are what the nodes have.
-func WriteFlags(r check.Report) {
-	for _, findings := range [][]check.Finding{r.Problems, r.Warnings} {
-		for i, f := range findings {
-			findings[i].Text, findings[i].Hint = flagname.In(f.Text), flagname.In(f.Hint)
-		}
-	}
-	for _, row := range r.Rows {
-		for i, g := range row.Groups {
-			if row.Fact == "interface" {
-				row.Groups[i].Value = flagname.In(g.Value)
-			}
-		}
-	}
-}
 
 // Check is the report of check for people, in lines of a width, see [console.Screen.Width].
 func Check(r check.Report, width int) string {

@@ -102,7 +102,6 @@ func linksFrom(node, nodes int) (links []check.Connection) {
 func TestCheck(t *testing.T) {
 	for _, n := range []int{2, 64} {
 		r := check.Of("check-train", n, manyNodes(t, n))
-		WriteFlags(r)
 		got := Check(r, console.PageWidth)
 		file := fmt.Sprintf("testdata/check-%d-nodes.txt", n)
 		if *update {

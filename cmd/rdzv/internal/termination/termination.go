@@ -7,7 +7,6 @@ import (
 
 	"rdzv/cmd/rdzv/internal/announce"
 	"rdzv/cmd/rdzv/internal/console"
-	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/termlog"
 	"rdzv/cmd/rdzv/internal/visible"
 	"rdzv/envmap"
@@ -23,7 +22,7 @@ type End struct {
 
 // By writes the error of an agent that was never a member of a job; nothing without a message.
 func (e End) By(err error, code int, message string) {
-	e.write(code, flagname.In(message), flagname.In(agent.Hint(err)))
+	e.write(code, message, agent.Hint(err))
 }
 
 // With writes the end of a job.

@@ -55,11 +55,11 @@ func OnStart(f postmortem.Findings, python string, port int, fixed bool) string 
 		return "this torch is built without libuv: set USE_LIBUV=0; where the program itself " +
 			"creates a TCPStore, pass use_libuv=False"
 	case f.LacksOpenMPI():
-		return "Config.AsOpenMPI sets OMPI_COMM_WORLD_RANK and the like, as mpirun does"
+		return "--as openmpi sets OMPI_COMM_WORLD_RANK and the like, as mpirun does"
 	case !f.PortInUse(port):
 		return ""
 	case fixed:
-		return fmt.Sprintf("MASTER_PORT is %d because of Config.MasterPort: "+
+		return fmt.Sprintf("MASTER_PORT is %d because of --master-port: "+
 			"without it each job gets a free port", port)
 	}
 	return fmt.Sprintf("MASTER_PORT, %d, is for torch on rank 0: "+

@@ -23,7 +23,7 @@ func (e Exports) Seal(key *secret.Key, inEtcd bool) (*rdzv.Exports, error) {
 	case key != nil:
 		text = key.Seal(use, text)
 	case !inEtcd:
-		return nil, errors.New("cannot export variables: the job has no key (Config.Insecure)")
+		return nil, errors.New("cannot export variables: the job has no key (--insecure)")
 	}
 	return &rdzv.Exports{
 		Sealed:    text,

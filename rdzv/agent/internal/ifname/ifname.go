@@ -59,9 +59,9 @@ func check(name, value string, all []interfaces.Interface, n Networks) (text, hi
 		return fmt.Sprintf("%s=%s: no network interface with an address has that name", name, value),
 			"unset it: rdzv exec sets it in jobs of several nodes; there are " + interfaces.Names(all)
 	case len(n.Allowed) > 0 && !slices.ContainsFunc(selected, mayUse):
-		return fmt.Sprintf("%s=%s is kept, although Config.Networks %s excludes %s", name, value,
+		return fmt.Sprintf("%s=%s is kept, although --net %s excludes %s", name, value,
 				n.Words, interfaces.Names(selected)),
-			"unset it: rdzv exec sets it to an interface that Config.Networks allows"
+			"unset it: rdzv exec sets it to an interface that --net allows"
 	}
 	return "", ""
 }

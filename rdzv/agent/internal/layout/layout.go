@@ -44,7 +44,7 @@ func (l *Layout) Count() error {
 		return hint.With(
 			fmt.Errorf("cannot use launcher %s: it does not provide the rank and the number of tasks",
 				p.Launcher),
-			"start rdzv on every node with Config.Launcher none Config.Nodes N",
+			"start rdzv on every node with --launcher none --nodes N",
 		)
 	default:
 		l.Agents = p.Size
@@ -60,8 +60,8 @@ func (l *Layout) takeNodeRank() error {
 	}
 	if *n >= l.Agents {
 		return hint.With(
-			fmt.Errorf("cannot use Config.NodeRank %d: the job has %s", *n, plural.Of(l.Agents, "node")),
-			"give Config.Nodes the number of agents; node ranks begin with 0",
+			fmt.Errorf("cannot use --node-rank %d: the job has %s", *n, plural.Of(l.Agents, "node")),
+			"give --nodes the number of agents; node ranks begin with 0",
 		)
 	}
 	l.Placement.NodeRank = *n

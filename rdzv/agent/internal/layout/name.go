@@ -44,7 +44,7 @@ func (n Naming) Name(proc fs.FS, pid int) (string, error) {
 	}
 	if inEtcd && start == "" {
 		return "", hint.With(fmt.Errorf("cannot name the job in etcd: %s does not tell its agents apart "+
-			"from those of other jobs", n.Placement.Launcher), "give each job its own Config.Job NAME")
+			"from those of other jobs", n.Placement.Launcher), "give each job its own --job NAME")
 	}
 	words := []string{strconv.Itoa(n.Agents), strconv.Itoa(os.Geteuid())}
 	name := string(n.Placement.Launcher)

@@ -29,7 +29,7 @@ func TestNameInEtcd(t *testing.T) {
 		n := Naming{Placement: p, Argv: []string{"true"}, InEtcd: inEtcd}
 		got, err := n.Name(proc, os.Getpid())
 		h, _ := err.(interface{ Hint() string })
-		if err != nil && (got != "" || h.Hint() != "give each job its own Config.Job NAME") {
+		if err != nil && (got != "" || h.Hint() != "give each job its own --job NAME") {
 			t.Errorf("%q, %v", got, err)
 		}
 		return got

@@ -29,23 +29,23 @@ func (l *Layout) NotReplaced(shared bool) string {
 	case l.MayReplace(shared):
 		return ""
 	case l.Elastic() && p.Launcher == envmap.None:
-		return "give a smaller Config.MinNodes, or Config.Store HOST: the others then wait for more " +
+		return "give --nodes a smaller MIN, or --store HOST: the others then wait for more " +
 			"nodes"
 	case l.Elastic():
-		return "give a smaller Config.MinNodes"
+		return "give --nodes a smaller MIN"
 	case l.Spares > 0:
-		return "no spare is left for it: give Config.Spares a larger number"
+		return "no spare is left for it: give --spares a larger number"
 	case p.Platform != "":
-		return "with Config.Store HOST the others wait for it to be started again"
+		return "with --store HOST the others wait for it to be started again"
 	case p.Launcher == envmap.None:
-		return "with Config.Spares N another node takes its place; with Config.Store HOST the others " +
+		return "with --spares N another node takes its place; with --store HOST the others " +
 			"wait for it to be started again"
 	case l.KeepsSpares():
 		one := ""
 		if p.LocalSize != max(l.Tasks, 1) { // checkSpares would reject that
 			one = "--ntasks-per-node 1 "
 		}
-		return "with srun " + one + "--no-kill --kill-on-bad-exit=0 PROGRAM with Config.Spares N " +
+		return "with srun " + one + "--no-kill --kill-on-bad-exit=0 rdzv exec --spares N " +
 			"another node takes its place"
 	}
 	return fmt.Sprintf("under %s no other agent can take its place: %s", p.Launcher, SubmitAgain)
@@ -54,14 +54,14 @@ func (l *Layout) NotReplaced(shared bool) string {
 // HostNotReplaced returns a suggestion for a job with restarts that ends because the agent was lost
 // that hosts the store. shared is as for MayReplace.
 func (l *Layout) HostNotReplaced(shared bool) string {
-	const cluster = "with an etcd cluster (Config.Etcd.URLs http://HOST:2379)"
+	const cluster = "with an etcd cluster (--store http://HOST:2379)"
 	switch {
 	case l.Placement.Platform != "":
 		return cluster + " this agent can be started again too; otherwise start all again"
 	case l.Placement.Launcher != envmap.None && !l.KeepsSpares():
 		return l.NotReplaced(shared)
 	case l.KeepsSpares() && l.Spares == 0 && !l.Elastic():
-		return cluster + " and Config.Spares N another node takes its place"
+		return cluster + " and --spares N another node takes its place"
 	}
 	return cluster + " this agent can be replaced too"
 }

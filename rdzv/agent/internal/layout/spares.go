@@ -18,15 +18,15 @@ func (l *Layout) checkSpares() error {
 	case p.Launcher == envmap.None && l.Nodes == 0:
 		return hint.With(
 			errors.New("cannot keep spares: the number of nodes is not given"),
-			fmt.Sprintf("give Config.Nodes N, and start the command on %d more", n),
+			fmt.Sprintf("give --nodes N, and start the command on %d more", n),
 		)
 	case p.Platform != "":
-		fields := fmt.Sprintf("Config.Nodes %d Config.Spares %d", max(l.Agents-n, 1), n)
+		fields := fmt.Sprintf("--nodes %d --spares %d", max(l.Agents-n, 1), n)
 		return l.fixedNodes("keep spares", fields)
 	case p.Launcher != envmap.None && !l.KeepsSpares():
 		return hint.With(
 			fmt.Errorf("cannot keep spares: %s ends the job when it loses a node", p.Launcher),
-			"use srun, or start rdzv on every node with Config.Launcher none Config.Nodes N",
+			"use srun, or start rdzv on every node with --launcher none --nodes N",
 		)
 	case p.Launcher != envmap.None && p.LocalSize != max(l.Tasks, 1):
 		return l.severalAgents("keep spares")
@@ -43,7 +43,7 @@ func (l *Layout) severalAgents(do string) error {
 		fmt.Errorf("cannot %s: srun has started %d tasks on this node, and they do not share an agent",
 			do, l.Placement.LocalSize),
 		"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 "+
-			"PROGRAM with Config.ProcsPerNode N",
+			"rdzv exec --nproc-per-node N",
 	)
 }
 

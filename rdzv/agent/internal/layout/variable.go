@@ -20,8 +20,8 @@ func (l *Layout) MinTasks() int { return l.MinNodes * max(l.Tasks, 1) }
 // which half of the nodes could form a job without the others.
 func (l *Layout) checkNodeRange() error {
 	p, least, most := l.Placement, l.MinNodes, l.Nodes
-	nodes := fmt.Sprintf("Config.MinNodes %d and Config.Nodes %d", least, most)
-	const alone = "start rdzv on every node with Config.Launcher none"
+	nodes := fmt.Sprintf("--nodes %d:%d", least, most)
+	const alone = "start rdzv on every node with --launcher none"
 	switch {
 	case !l.Elastic():
 		return nil
@@ -37,7 +37,7 @@ func (l *Layout) checkNodeRange() error {
 	case p.Launcher != envmap.None && most != l.nodes():
 		return hint.With(
 			fmt.Errorf("cannot use %s: srun has started tasks on %s", nodes, plural.Of(l.nodes(), "node")),
-			fmt.Sprintf("give Config.MinNodes MIN and Config.Nodes %d", l.nodes()),
+			fmt.Sprintf("give --nodes MIN:%d", l.nodes()),
 		)
 	case p.Launcher != envmap.None && l.Agents != most*p.LocalSize:
 		return hint.With(
@@ -48,7 +48,7 @@ func (l *Layout) checkNodeRange() error {
 	case p.Launcher == envmap.None && 2*least <= most && !l.MayReplace(false):
 		return hint.With(
 			fmt.Errorf("cannot use %s: nodes that do not find the others could form a second job", nodes),
-			"give Config.Store HOST, or a Config.MinNodes of more than half of Config.Nodes",
+			"give --store HOST, or a MIN of more than half of MAX",
 		)
 	}
 	return nil
@@ -60,7 +60,7 @@ func (l *Layout) fixedNodes(do, fields string) error {
 	p := l.Placement
 	return hint.With(
 		fmt.Errorf("cannot %s: the %s gives each node its rank (%s)", do, p.Platform, p.Launcher),
-		"to do without these ranks: PROGRAM with Config.Launcher none "+fields+" Config.Store "+
+		"to do without these ranks: rdzv exec --launcher none "+fields+" --store "+
 			cmp.Or(p.Master, "HOST"),
 	)
 }
@@ -71,6 +71,6 @@ func (l *Layout) LateHint() string {
 	if !l.Elastic() || l.Placement.Launcher != envmap.None || l.MayReplace(false) {
 		return ""
 	}
-	return "if the job runs already, its nodes are found only with Config.Store HOST, given on all " +
+	return "if the job runs already, its nodes are found only with --store HOST, given on all " +
 		"nodes"
 }

@@ -121,7 +121,7 @@ func Network(addr, reached string, networks []string, root fs.FS) []check.Fact {
 		reasons = append(reasons, "used to reach the other nodes")
 	}
 	if len(networks) > 0 && !net.ParseIP(addr).IsLoopback() {
-		reasons = append(reasons, "allowed by Config.Networks "+strings.Join(networks, ","))
+		reasons = append(reasons, "allowed by --net "+strings.Join(networks, ","))
 	}
 	if reached != "" {
 		reasons = append(reasons, interfaces.WithAddr(reached)+" is used to reach the store")

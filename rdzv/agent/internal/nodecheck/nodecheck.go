@@ -84,7 +84,7 @@ print(torch.__version__ + ", " + str(n) + " " + gpus + built)`
 	case errors.Is(err, command.ErrTimedOut):
 		fact.Value, err = "timed out", nil
 		fact.Warning = fmt.Sprintf("the import of torch took more than %v", limit)
-		fact.Hint = "a slow file system or a GPU that hangs delays it; Config.HealthTimeout allows more"
+		fact.Hint = "a slow file system or a GPU that hangs delays it; --health-timeout allows more"
 	case err != nil:
 		err = hint.With(fmt.Errorf("import torch failed: %w", err),
 			"run there: "+python+" -c \"import torch\"; is the environment that has torch active?")

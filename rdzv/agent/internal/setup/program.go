@@ -25,10 +25,9 @@ func (s *Setup) findProgram() (err error) {
 	}
 	if s.Path, err = wrap.Find(s.Argv[0], s.Variables(), s.WorkerDir()); err != nil {
 		if s.Dir != "" && !errors.Is(err, wrap.ErrCarriageReturn) {
-			return hint.With(err, fmt.Sprintf("the workers' directory is %q (Config.Dir)", s.Dir))
+			return hint.With(err, fmt.Sprintf("the workers' directory is %q (--chdir)", s.Dir))
 		}
-		return hint.With(err,
-			cmp.Or(advice.OnProgram(err, s.Argv), pathHint(s.Argv[0])))
+		return hint.With(err, cmp.Or(advice.OnProgram(err, s.Argv), pathHint(s.Argv[0])))
 	}
 	s.HeadStart, s.IsPython = 0, s.isPython()
 	if file, err := filepath.Abs(s.Path); err == nil && program.IsScript(s.Root, file, s.Argv) {

@@ -51,7 +51,7 @@ func (w Wanted) Unanswered() string {
 	}
 	if w.ExportFile != "" {
 		if info, err := os.Stat(w.ExportFile); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-			return fmt.Sprintf("no program writes to the FIFO %q (Config.ExportFile)", w.ExportFile)
+			return fmt.Sprintf("no program writes to the FIFO %q (--export @FILE)", w.ExportFile)
 		}
 	}
 	return "the file system of the program, or of something that it needs, does not respond"

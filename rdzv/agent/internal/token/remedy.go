@@ -77,13 +77,13 @@ func (o Owner) Advise(search *meet.NotFoundError) {
 			search.Hint = n.Hint()
 			return
 		case meet.DifferentStore:
-			search.Hint = "give all nodes the same Config.Store"
+			search.Hint = "give all nodes the same --store"
 		case meet.DifferentNodes:
-			search.Hint = "run the same command with the same Config.Nodes on all nodes, and agents on " +
-				"one host with a Config.NodeRank each"
+			search.Hint = "run the same command with the same --nodes on all nodes, and agents on " +
+				"one host with a --node-rank each"
 		case meet.DifferentCommand:
-			search.Hint = "run the same command with the same Config.Nodes on all nodes, " +
-				"or give them the same Config.Job NAME"
+			search.Hint = "run the same command with the same --nodes on all nodes, " +
+				"or give them the same --job NAME"
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (o Owner) Load(
 	if _, is := errors.AsType[*secret.NoPlaceError](err); is {
 		return nil, hint.With(err,
 			"all hosts of the job need the same token: copy the output of rdzv token "+
-				"into a file on each of them and name it with Config.TokenFile, or set RDZV_TOKEN to it")
+				"into a file on each of them and name it with --token-file, or set RDZV_TOKEN to it")
 	}
 	return token, err
 }

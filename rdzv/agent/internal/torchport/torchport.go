@@ -20,7 +20,7 @@ func (p *Port) Hold(given int) (err error) {
 	}
 	p.reserved, err = masterport.Hold(given)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return hint.With(err, "omit Config.MasterPort: each job then gets a free port")
+		return hint.With(err, "omit --master-port: each job then gets a free port")
 	}
 	return err
 }
