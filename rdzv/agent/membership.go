@@ -209,7 +209,7 @@ func (m *membership) joinProblem() error {
 		text = fmt.Sprintf("the node that printed RDZV_JOIN runs job %q, not %q", m.otherJob,
 			m.local.Job)
 	}
-	return hint.With(errors.New(text), "give both nodes the same command, or the same Config.Job NAME")
+	return hint.With(errors.New(text), "give both nodes the same command, or the same --job NAME")
 }
 
 func (m *membership) sessionConfig() rdzv.Config {
