@@ -114,7 +114,7 @@ var rules = []struct {
 	{
 		packages: "./rdzv/stacks",
 		allowed: []string{
-			"golang.org/x/sys/unix", "rdzv/internal/procfs/...", "rdzv/internal/torchlib",
+			"golang.org/x/sys/unix", "rdzv/internal/procfs/...",
 		},
 	},
 	{

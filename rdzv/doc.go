@@ -52,8 +52,7 @@
 //	signal/release  rank 0 has had its head start              HeadStartOver
 //	reached/ID      which have reached init_process_group      Reached
 //	signal/look     which have not? written by the leader      InitQuery
-//	signal/absent   rank 0 does not listen, by the leader      Unreached
-//	connecting/ID   how many workers try to connect to it      Connecting
+//	signal/absent   rank 0 does not listen on MASTER_PORT      Rank0Absent
 //	signal/init     which ranks are missing, by the leader     InitProgress
 //	signal/verdict  how the job ended, the first writer wins   Verdict
 //	signal/left/ID  this agent may leave the job               true

@@ -3,7 +3,6 @@ package rdzv
 import (
 	"context"
 	"fmt"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -36,26 +35,12 @@ func (i *Init) Release(ctx context.Context) error {
 // Released returns a channel that is closed when the agent of rank 0 has called Release.
 func (i *Init) Released() <-chan struct{} { return i.signals.Release.Done() }
 
-// Absent tells all agents that rank 0 does not listen on MASTER_PORT although it has run for some
-// time. Only its agent calls it. python is Unreached.Python of rank 0.
-func (i *Init) Absent(ctx context.Context, python int) error {
-	value := record.Encode(Unreached{Rank: 0, Python: python})
+// Absent tells the leader that rank 0's agent, which calls it, has reported that rank 0 does not
+// listen on MASTER_PORT.
+func (i *Init) Absent(ctx context.Context) error {
+	value := record.Encode(record.Rank0Absent{})
 	if err := i.store.Put(ctx, i.keys.Absent(), value, i.jobLease); err != nil {
 		return fmt.Errorf("cannot write that rank 0 does not listen: %w", err)
-	}
-	return nil
-}
-
-// Rank0Absent returns a channel that is closed when rank 0's agent has called Absent. The agents
-// then call Connecting when workers of theirs try to connect to rank 0.
-func (i *Init) Rank0Absent() <-chan struct{} { return i.signals.Absent.Done() }
-
-// Connecting publishes how many workers of this agent have been trying to connect to rank 0, and
-// for how long all of them have.
-func (i *Init) Connecting(ctx context.Context, ranks int, waited time.Duration) error {
-	value := record.Encode(record.Connecting{Ranks: ranks, For: waited})
-	if err := i.store.Put(ctx, i.keys.Connecting().Of(i.self), value, i.lease); err != nil {
-		return fmt.Errorf("cannot write how many workers try to connect to rank 0: %w", err)
 	}
 	return nil
 }

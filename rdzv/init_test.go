@@ -161,6 +161,10 @@ func TestInitProgressText(t *testing.T) {
 				"; 4 of 64 ranks have been waiting for 12s",
 		},
 		{
+			InitProgress{Ranks: 2, Absent: true, Host: "node1", Master: "10.77.0.11:41235"},
+			"rank 0 (node1) does not listen on MASTER_PORT (10.77.0.11:41235) yet, 12s after its start",
+		},
+		{
 			InitProgress{Ranks: 2, Reached: 2},
 			"all 2 ranks have reached init_process_group by now, 12s after rank 0 did",
 		},

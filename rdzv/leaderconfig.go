@@ -50,8 +50,7 @@ type LeaderConfig struct {
 	// Straggling is called once if workers still run 10 s after another one succeeded. May be nil.
 	Straggling func(Stragglers)
 	// Init is called 10 s, 1 min and 5 min after rank 0 has reached init_process_group if some of the
-	// others have not, and then once when all have; before that, if others have been trying to connect
-	// to rank 0 for so long. May be nil.
+	// others have not, and then once when all have. May be nil.
 	Init func(InitProgress)
 	// Restarts says after which failures the agents form another attempt. The zero value is: after
 	// none.

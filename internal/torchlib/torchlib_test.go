@@ -1,12 +1,8 @@
 package torchlib
 
 import (
-	"encoding/binary"
-	"fmt"
 	"testing"
 	"testing/fstest"
-
-	"golang.org/x/sys/unix"
 )
 
 // Lines of "maps" of torch 1.13 in Debian 12.
@@ -39,43 +35,5 @@ func TestLoadingOf(t *testing.T) {
 	}
 	if got := LoadingOf(fstest.MapFS{}, 71); got != NotLoading {
 		t.Errorf("a process that has ended: %d", got)
-	}
-}
-
-// sleeper is a process whose main thread is in a system call, with these words on its stack. libc
-// is at 0x10, the C++ library at 0x20, torch at 0x30, python at 0x40.
-func sleeper(call int, stack ...uint64) fstest.MapFS {
-	const maps = "10-20 r-xp 0 0:1 7 /lib/libc.so.6\n20-30 r-xp 0 0:1 7 /usr/lib/libstdc++.so.6\n" +
-		"30-40 r-xp 0 0:1 7 /opt/torch/lib/libtorch_cpu.so\n40-50 r-xp 0 0:1 7 /usr/bin/python3\n" +
-		"50-60 rw-p 0 0:1 7 /opt/torch/lib/libtorch_cpu.so\n"
-	mem := make([]byte, 8)
-	for _, word := range stack {
-		mem = binary.NativeEndian.AppendUint64(mem, word)
-	}
-	return fstest.MapFS{
-		"71/maps": &fstest.MapFile{Data: []byte(maps)}, "71/mem": &fstest.MapFile{Data: mem},
-		"71/syscall": &fstest.MapFile{Data: fmt.Appendf(nil, "%d 0x0 0x0 0x1 0x2 0x3 0x4 0x8 0x15\n", call)},
-	}
-}
-
-func TestConnecting(t *testing.T) {
-	const libc, libstdcxx, torch, python, data = 0x18, 0x28, 0x38, 0x48, 0x58
-	for _, row := range []struct {
-		name string
-		proc fstest.MapFS
-		want bool
-	}{
-		{"torch", sleeper(unix.SYS_CLOCK_NANOSLEEP, 7, libc, torch, python), true},
-		{"old C library", sleeper(unix.SYS_NANOSLEEP, torch), true},
-		{"C++ library", sleeper(unix.SYS_CLOCK_NANOSLEEP, libstdcxx, torch), true},
-		{"time.sleep", sleeper(unix.SYS_CLOCK_NANOSLEEP, libc, data, python, torch), false},
-		{"another call", sleeper(unix.SYS_FUTEX, torch), false},
-		{"no caller", sleeper(unix.SYS_CLOCK_NANOSLEEP, 7, 1<<60), false},
-		{"running", fstest.MapFS{"71/syscall": &fstest.MapFile{Data: []byte("running\n")}}, false},
-		{"ended", fstest.MapFS{}, false},
-	} {
-		if got := Connecting(row.proc, 71); got != row.want {
-			t.Errorf("%s: got %t", row.name, got)
-		}
 	}
 }

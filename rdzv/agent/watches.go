@@ -73,16 +73,19 @@ func (w *workers) watchInit() (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(w.session.Context())
 	watch := reach.Watch{
-		Proc: procfs.System, Workers: &w.tally, HasRank0: w.world.Seat.Has(0),
-		MasterPort: w.world.MasterPort, Job: w.session.Init(), Write: w.events.write,
-		Queried: w.session.Init().Queried(), Rank0Absent: w.session.Init().Rank0Absent(),
+		Proc: procfs.System, World: w.world, Workers: &w.tally, Job: w.session.Init(),
+		Write: w.events.write, Queried: w.session.Init().Queried(),
+		Absent: func(p rdzv.InitProgress) {
+			w.rank0Absent.Store(true)
+			w.events.send(InitProgress{p})
+		},
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { watch.Run(ctx) })
 	if w.local.Config.RankTimes {
 		wg.Go(func() { w.timeInit(ctx) })
 	}
-	if watch.HasRank0 && w.local.Placement.Launcher == envmap.None {
+	if w.world.Seat.Has(0) && w.local.Placement.Launcher == envmap.None {
 		wg.Go(func() { w.repeatProgress(ctx) })
 	}
 	return func() { cancel(); wg.Wait() }

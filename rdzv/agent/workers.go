@@ -47,7 +47,9 @@ type workers struct {
 	before  []int // kills by the kernel's out-of-memory killer before they began, of each task
 	tally   tally.Tally
 	mpi     atomic.Bool
-	settled func() // to be called when all agents have settled
+	// rank0Absent says that it has been reported that rank 0 does not listen on MASTER_PORT.
+	rank0Absent atomic.Bool
+	settled     func() // to be called when all agents have settled
 	// vanishes says that this agent leaves without having settled when nothing of its trees is left.
 	vanishes bool
 	left     []int // processes that could not be killed
@@ -85,7 +87,8 @@ func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 		Output:    func(i int) time.Time { return w.output.last[i].Time() },
 		Line:      w.output.lastLine,
 		GPUs:      w.gpus,
-		AllOutput: w.local.Config.piped(), Traceback: w.output.traceback,
+		AllOutput: w.local.Config.piped(), Rank0Absent: w.rank0Absent.Load(),
+		Traceback: w.output.traceback,
 	}.Rows(ctx)
 }
 

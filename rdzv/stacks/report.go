@@ -175,7 +175,6 @@ func (w Worker) waits() (waits, known bool) {
 	}
 	for _, begin := range []string{
 		"running", "waiting for another thread", "waiting for events", "receiving from a TCP",
-		"waiting to try again to connect",
 	} {
 		if strings.HasPrefix(w.Main.Does, begin) {
 			return true, true

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"rdzv/internal/procfs"
-	"rdzv/internal/torchlib"
 )
 
 // inspection reads the threads of one process.
@@ -48,9 +47,6 @@ func (in *inspection) thread(tid int) (t Thread, err error) {
 	call, err := in.read("task", strconv.Itoa(tid), "syscall")
 	if err == nil {
 		t.Does, t.Object = in.describe(strings.Fields(call))
-	}
-	if tid == in.pid && torchlib.Connecting(in.Proc, in.pid) {
-		t.Does = "waiting to try again to connect to " + store
 	}
 	if stat.State == 'D' {
 		t.Does += ", uninterruptible"

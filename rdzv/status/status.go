@@ -101,8 +101,9 @@ type Rank struct {
 	Signal rdzv.Signal `json:"signal,omitempty"`
 	// Init tells whether it has reached init_process_group; nil if that is not known.
 	Init *bool `json:"reached_init,omitempty"`
-	// Connecting says that it tries to connect to rank 0, which does not listen yet.
-	Connecting bool `json:"connecting,omitempty"`
+	// NotListening says that it is rank 0, has loaded torch at least 30 s ago, and does not listen on
+	// MASTER_PORT, so that no rank can reach init_process_group.
+	NotListening bool `json:"not_listening,omitempty"`
 	// Output is how long ago it wrote something that its agent reads; nil if it has written nothing
 	// of that.
 	Output *float64 `json:"output_seconds,omitempty"`
@@ -320,17 +321,4 @@ func (j Job) Silence() float64 {
 		return 0
 	}
 	return least
-}
-
-// Connecting counts the ranks that try to connect to rank 0, which does not listen.
-func (j Job) Connecting() (n int) {
-	if len(j.Ranks) == 0 || j.Ranks[0].Rank > 0 || j.Ranks[0].Init == nil || *j.Ranks[0].Init {
-		return 0
-	}
-	for _, r := range j.Ranks {
-		if r.Connecting {
-			n++
-		}
-	}
-	return n
 }

@@ -152,24 +152,6 @@ func TestAttempt(t *testing.T) {
 	}
 }
 
-// Ranks wait for rank 0 only as long as it does not listen.
-func TestConnectingRanks(t *testing.T) {
-	for _, listens := range []bool{false, true} {
-		others := agentOf(2, false, false)
-		others.Ranks[0].Connecting, others.Ranks[1].Connecting = true, true
-		answers := []rdzv.Answer{
-			answer(t, "node1", agentOf(0, listens, false)), answer(t, "node2", others),
-		}
-		want := 2
-		if listens {
-			want = 0
-		}
-		if got := Of("x", answers, nil, "").Connecting(); got != want {
-			t.Errorf("rank 0 listens: %t; %d ranks try to connect, want %d", listens, got, want)
-		}
-	}
-}
-
 // What NCCL says comes from the first agent that knows it, for the ranks of all agents.
 func TestCollectives(t *testing.T) {
 	agents := []Agent{

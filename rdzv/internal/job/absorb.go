@@ -38,8 +38,6 @@ func (a *attempt) absorb(t *turn, key string, c Change) {
 		a.ready.take(m, c.Value, &a.end)
 	case kind == keys.Reached && a.end.verdict == nil:
 		a.init.takeReached(t.now, m, c.Value)
-	case kind == keys.Connecting && a.end.verdict == nil:
-		a.init.takeConnecting(t.now, m, c.Value)
 	}
 }
 
@@ -66,7 +64,7 @@ func (a *attempt) absorbSignal(t *turn, name string, c Change) {
 	case keys.Start:
 		a.ready.started = true
 	case keys.Absent:
-		a.init.absence.take(c.Value)
+		a.init.absent = true
 	case keys.InitQuery:
 		a.init.asked = true
 	case keys.Verdict:

@@ -11,7 +11,6 @@ import (
 // The values of keys, and what they consist of.
 type (
 	Comparison   = record.Comparison
-	Connecting   = record.Connecting
 	Exports      = record.Exports
 	InitProgress = record.InitProgress
 	InitQuery    = record.InitQuery

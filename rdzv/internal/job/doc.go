@@ -35,9 +35,8 @@
 //	outcome.go      outcomes: outcome/ID, progress/ID: how workers have ended
 //	withdraw.go     leaving: signal/left/ID: agents that leave the job
 //	late.go         late: agents that join an elastic job late
-//	init.go         initWatch: reached/ID, connecting/ID, signal/look, signal/init: ranks missing in
+//	init.go         initWatch: reached/ID, signal/absent, signal/look, signal/init: ranks missing in
 //	                init_process_group
-//	absent.go       absence: signal/absent: a rank 0 that does not listen
 //	exports.go      confirmation: ready/ID, signal/start: whether all can start
 //	problems.go     problems: of members, and differences between their nodes
 //	stragglers.go   stragglers: workers that run long after others have succeeded

@@ -16,12 +16,12 @@ type initWatch struct {
 	config   *Config
 	members  *members
 	keys     keys.Attempt
-	absence  absence
+	absent   bool            // it has been reported that rank 0 does not listen
 	begin    time.Time       // when rank 0 reached it; zero before
 	askAt    time.Time       // zero before begin
 	asked    bool            // the agents have been asked
-	reportAt time.Time       // zero before begin, unless others try to connect to rank 0
-	times    []time.Duration // of this report and the later ones, since begin or absence.since
+	reportAt time.Time       // zero before begin
+	times    []time.Duration // of this report and the later ones, since begin
 	reported bool            // that ranks are missing
 	done     bool            // that none is missing any more has been reported
 	changed  bool            // since the last report
@@ -42,24 +42,11 @@ func (i *initWatch) takeReached(now time.Time, m *member, value any) {
 	}
 }
 
-// takeConnecting notes how many workers of a member try to connect to rank 0.
-func (i *initWatch) takeConnecting(now time.Time, m *member, value any) {
-	c, err := read[Connecting](value)
-	if err != nil || !i.config.Watch {
-		return
-	}
-	m.connects = &connects{c.Ranks, now.Add(-c.For)}
-	if i.begin.IsZero() && i.reportAt.IsZero() {
-		i.absence.since, i.times = m.connects.since, i.config.InitTimes.Report
-		i.reportAt = i.absence.since.Add(i.times[0])
-	}
-}
-
 // start begins to count. If it has been reported that rank 0 was late, what follows is reported
 // soon.
 func (i *initWatch) start(now time.Time, t InitTimes) {
 	i.begin, i.times = now, t.Report
-	if i.absence.reported {
+	if i.absent {
 		i.times = append([]time.Duration{t.Report[0] - t.Ask}, t.Report...)
 		t.Ask = 0
 	}
@@ -112,37 +99,15 @@ func (i *initWatch) tell(t *turn, p InitProgress) {
 // report reports which ranks are missing, if there are any. If there are none an agent may still
 // answer late.
 func (i *initWatch) report(t *turn) {
-	if i.begin.IsZero() {
-		i.reportAbsence(t)
-		return
+	i.times, i.reportAt = i.times[1:], time.Time{}
+	if len(i.times) > 0 {
+		i.reportAt = i.begin.Add(i.times[0])
 	}
-	i.nextReport(i.begin)
 	if p := i.progress(t.now); p.Reached < p.Ranks {
 		i.reported = true
 		i.tell(t, p)
-	} else if i.absence.reported {
+	} else if i.absent {
 		i.reportAllReached(t)
-	}
-}
-
-// reportAbsence reports that rank 0 does not listen, if others still try to connect.
-func (i *initWatch) reportAbsence(t *turn) {
-	p := i.absence.progress(t.now, i.members)
-	if p.Reached == 0 || i.absence.rank0 == nil {
-		i.reportAt = time.Time{} // until others try again
-		return
-	}
-	i.nextReport(i.absence.since)
-	p.First, p.Python = &i.absence.rank0.Rank, i.absence.rank0.Python
-	i.absence.reported = true
-	i.tell(t, p)
-}
-
-// nextReport schedules the next report of what began at a time.
-func (i *initWatch) nextReport(began time.Time) {
-	i.times, i.reportAt = i.times[1:], time.Time{}
-	if len(i.times) > 0 {
-		i.reportAt = began.Add(i.times[0])
 	}
 }
 

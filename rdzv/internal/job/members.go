@@ -27,13 +27,6 @@ type member struct {
 	ready     bool          // has confirmed that it can start, or said why not
 	ended     []Worker      // as far as published before it settled
 	reached   *Reached      // as far as published
-	connects  *connects     // as far as published
-}
-
-// connects is how many workers of an agent try to connect to rank 0, all since a time.
-type connects struct {
-	ranks int
-	since time.Time
 }
 
 // known returns nil if m is nil, which says that the agent is no member.

@@ -133,7 +133,7 @@ func (a *agent) txn(conds []Cond, ops []Op, then func(ok bool)) {
 			!strings.HasPrefix(op.Key, "host/") {
 			kind = rest
 		}
-		for _, own := range []string{"agent/", "host/", "reached/", "progress/", "connecting/"} {
+		for _, own := range []string{"agent/", "host/", "reached/", "progress/"} {
 			if strings.HasPrefix(kind, own) {
 				return a.id
 			}

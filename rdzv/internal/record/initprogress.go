@@ -2,7 +2,6 @@ package record
 
 import (
 	"fmt"
-	"time"
 
 	"rdzv/internal/plural"
 )
@@ -20,11 +19,12 @@ type InitProgress struct {
 	Host    string      `json:"first_host,omitempty"` // its node
 	// process ID of the Python process of that rank
 	Python int `json:"first_python_pid,omitempty"`
-	// since rank 0 reached it, or with `rank0_absent` since the others try to connect; up to 2 s
-	// less than the real time
+	// since rank 0 reached it, up to 2 s less than the real time; with `rank0_absent` since it started
 	Waited Seconds `json:"waited_seconds"`
-	// `true` if rank 0 is missing; `reached` is then the number of those that try to connect to it
+	// `true` if rank 0 does not listen on MASTER_PORT, so that no rank can reach it
 	Absent bool `json:"rank0_absent,omitempty"`
+	// with `rank0_absent`: MASTER_ADDR:MASTER_PORT
+	Master string `json:"master,omitempty"`
 }
 
 // String returns a line for people: "rank 5 (node2) has not reached init_process_group; 7 of 8
@@ -32,8 +32,8 @@ type InitProgress struct {
 func (p InitProgress) String() string {
 	waited := p.Waited.Rounded()
 	if p.Absent {
-		return fmt.Sprintf("rank 0 (%s) does not listen on MASTER_PORT yet; %d of %d ranks %s been "+
-			"trying to connect for %v", p.Host, p.Reached, p.Ranks, have(p.Reached), waited)
+		return fmt.Sprintf("rank 0 (%s) does not listen on MASTER_PORT (%s) yet, %v after its start",
+			p.Host, p.Master, waited)
 	}
 	missing := p.Ranks - p.Reached
 	if missing == 0 {
@@ -77,9 +77,5 @@ type Reached struct {
 // InitQuery is the value of signal/look.
 type InitQuery struct{}
 
-// Connecting is the value of connecting/ID: how many workers of the agent have been trying to
-// connect to rank 0, all for that long.
-type Connecting struct {
-	Ranks int           `json:"ranks"`
-	For   time.Duration `json:"for"`
-}
+// Rank0Absent is the value of signal/absent.
+type Rank0Absent struct{}

@@ -36,7 +36,6 @@ type Signals struct {
 	Exports Signal[record.Exports] // set before World, if at all
 	Start   Signal[record.Started]
 	Release Signal[record.HeadStartOver]
-	Absent  Signal[record.Unreached]
 	Query   Signal[record.InitQuery]
 	Settled Signal[record.Settled]
 	// Progress delivers what the leader reports about init_process_group.
@@ -58,8 +57,8 @@ func New(store *kv.Store, k keys.Attempt, self string, h Handlers) *Signals {
 	return &Signals{
 		World: newSignal[record.World](), Exports: newSignal[record.Exports](),
 		Start: newSignal[record.Started](), Release: newSignal[record.HeadStartOver](),
-		Absent: newSignal[record.Unreached](), Query: newSignal[record.InitQuery](),
-		Settled: newSignal[record.Settled](), verdict: newSignal[record.Verdict](),
+		Query: newSignal[record.InitQuery](), Settled: newSignal[record.Settled](),
+		verdict:  newSignal[record.Verdict](),
 		Progress: make(chan record.InitProgress, maxProgress),
 		store:    store, keys: k, self: self, handlers: h, stop: func() {},
 	}
@@ -105,8 +104,6 @@ func (s *Signals) apply(e *clientv3.Event) error {
 		s.handlers.Left()
 	case k.Release():
 		return s.Release.take(key, value)
-	case k.Absent():
-		return s.Absent.take(key, value)
 	case k.Init():
 		s.takeProgress(value)
 	case k.InitQuery():

@@ -122,9 +122,9 @@ func findings(j status.Job) (lines []string) {
 	}
 	lines = tracebacks(j.Traced())
 	add(in(status.Stopped), "is", "are", "stopped by a signal or a debugger")
-	if n := j.Connecting(); n > 0 {
-		add(j.Ranks[:1], "has", "have", fmt.Sprintf("not reached init_process_group: it does not "+
-			"listen on MASTER_PORT yet, and %d of %s try to connect", n, plural.Of(j.WorldSize, "rank")))
+	if len(j.Ranks) > 0 && j.Ranks[0].NotListening {
+		add(j.Ranks[:1], "has", "have", "not reached init_process_group: it does not listen on "+
+			"MASTER_PORT yet")
 	}
 	add(j.NotReached(), "has", "have", "not reached init_process_group: the others wait there")
 	if line := collectivesLine(j.Collectives); line != "" {

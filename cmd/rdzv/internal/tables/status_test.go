@@ -147,7 +147,7 @@ func TestSeconds(t *testing.T) {
 func TestStatusFindings(t *testing.T) {
 	absent, late, several, silent := training(1), training(1), training(1), training(1)
 	for i := range absent.Ranks {
-		absent.Ranks[i].Init, absent.Ranks[i].Connecting = new(false), i > 1
+		absent.Ranks[i].Init, absent.Ranks[i].NotListening = new(false), i == 0
 		several.Ranks[i].Init = new(i < 5)
 		silent.Ranks[i].Output = new(float64(192 + i))
 	}
@@ -161,7 +161,7 @@ func TestStatusFindings(t *testing.T) {
 		want string
 	}{
 		"rank 0": {absent, "rank 0 (node1) has not reached init_process_group: it does not listen on " +
-			"MASTER_PORT\n    yet, and 6 of 8 ranks try to connect\n"},
+			"MASTER_PORT\n    yet\n"},
 		"one rank": {late,
 			"rank 5 (node1) has not reached init_process_group: the others wait there\n"},
 		"several": {several,

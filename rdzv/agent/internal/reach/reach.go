@@ -1,15 +1,18 @@
-// Package reach finds out which workers of an agent have reached init_process_group, and which
-// cannot connect to rank 0, and tells the job.
+// Package reach finds out which workers of an agent have reached init_process_group, and tells the
+// job.
 package reach
 
 import (
 	"context"
 	"io/fs"
+	"net"
 	"slices"
-	"sync"
+	"strconv"
 	"time"
 
+	"rdzv/internal/torchlib"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/agent/internal/wait"
 	"rdzv/rdzv/masterport"
@@ -27,27 +30,26 @@ const (
 	lastPause  = 8 * time.Second
 )
 
-// absentAfter is how long after its start rank 0 is said not to listen on MASTER_PORT.
-const absentAfter = 3 * time.Second
+// absentAfter is how long after it was seen to load torch rank 0 is said not to listen on
+// MASTER_PORT.
+const absentAfter = 30 * time.Second
 
 // Job learns what is found.
 type Job interface {
 	Reached(ctx context.Context, except []rdzv.Unreached) error
-	Absent(ctx context.Context, python int) error
-	Connecting(ctx context.Context, ranks int, waited time.Duration) error
+	Absent(ctx context.Context) error
 }
 
 // Watch watches the workers of an agent in one attempt.
 type Watch struct {
-	Proc       fs.FS // /proc
-	Workers    *tally.Tally
-	HasRank0   bool // rank 0 is one of them
-	MasterPort int
-	Job        Job
-	Write      func(func(context.Context) error) // to Job
-	// Queried is closed when the leader asks, Rank0Absent when rank 0's agent has said that rank 0
-	// does not listen.
-	Queried, Rank0Absent <-chan struct{}
+	Proc    fs.FS // /proc
+	World   rdzv.World
+	Workers *tally.Tally
+	Job     Job
+	Write   func(func(context.Context) error) // to Job
+	// Absent is called once if rank 0 is a worker of this agent and does not listen on MASTER_PORT.
+	Absent  func(rdzv.InitProgress)
+	Queried <-chan struct{} // closed when the leader asks
 
 	reached  map[int]bool // by rank
 	asked    bool         // by the leader
@@ -57,34 +59,51 @@ type Watch struct {
 // Run watches until all workers have reached it, or ctx ends.
 func (w *Watch) Run(ctx context.Context) {
 	w.reached = map[int]bool{}
-	var wg sync.WaitGroup
-	wg.Go(func() { w.watchConnecting(ctx) })
-	if w.HasRank0 {
+	if w.World.Seat.Has(0) {
 		w.awaitRank0(ctx)
 	}
 	w.answer(ctx)
-	wg.Wait()
 }
 
 // awaitRank0 waits until rank 0 has reached init_process_group, and reports that; and that it has
-// not, if a program of Python needs long for it.
+// not, if it has loaded torch long ago.
 func (w *Watch) awaitRank0(ctx context.Context) {
-	begin, reported := time.Now(), false
+	var loaded time.Time // when rank 0 was first seen to load torch
+	reported := false
 	serves := func() bool {
 		pid := w.Workers.Rank0()
-		if pid == 0 || masterport.Serves(w.Proc, w.MasterPort, pid) {
+		if pid == 0 || masterport.Serves(w.Proc, w.World.MasterPort, pid) {
 			return pid != 0
 		}
+		if reported {
+			return false
+		}
 		python := stacks.FindPython(w.Proc, pid)
-		if !reported && python != 0 && time.Since(begin) >= absentAfter {
+		switch {
+		case python == 0 || torchlib.LoadingOf(w.Proc, python) == torchlib.NotLoading:
+		case loaded.IsZero():
+			loaded = time.Now()
+		case time.Since(loaded) >= absentAfter:
 			reported = true
-			w.Write(func(ctx context.Context) error { return w.Job.Absent(ctx, python) })
+			w.Absent(w.absence(python))
+			w.Write(w.Job.Absent)
 		}
 		return false
 	}
 	if lookUntil(ctx, rank0Pause, serves) {
 		w.reported = -1
 		w.report()
+	}
+}
+
+// absence says that rank 0, which this process runs, does not listen on MASTER_PORT.
+func (w *Watch) absence(python int) rdzv.InitProgress {
+	start, _, _ := w.Workers.Times(0)
+	return rdzv.InitProgress{
+		Ranks: w.World.Size, Missing: []rdzv.NodeRanks{{Host: host.Name(), Ranks: "0"}},
+		First: new(0), Host: host.Name(), Python: python, Waited: rdzv.Seconds(time.Since(start)),
+		Absent: true,
+		Master: net.JoinHostPort(w.World.MasterAddr, strconv.Itoa(w.World.MasterPort)),
 	}
 }
 
@@ -130,7 +149,7 @@ func (w *Watch) notReached() (missing []rdzv.Unreached) {
 	known := func(p tally.Process) bool { return w.reached[p.Rank] }
 	running := slices.DeleteFunc(w.Workers.Running(), known)
 	pids := tally.PIDs(running)
-	for i, reached := range masterport.Reached(w.Proc, w.MasterPort, pids) {
+	for i, reached := range masterport.Reached(w.Proc, w.World.MasterPort, pids) {
 		u := rdzv.Unreached{Rank: running[i].Rank}
 		if reached {
 			w.reached[u.Rank] = true

@@ -11,7 +11,6 @@ import (
 	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/agent/internal/activity"
 	"rdzv/rdzv/agent/internal/host"
-	"rdzv/rdzv/agent/internal/reach"
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/masterport"
 	"rdzv/rdzv/status"
@@ -25,6 +24,8 @@ type Workers struct {
 	Output    func(i int) time.Time // when the i-th has last written something; zero if it has not
 	Line      func(i int) string    // the last one of the i-th, "" if there is none
 	AllOutput bool                  // all that they write is noticed
+	// Rank0Absent tells whether it has been reported that rank 0 does not listen on MASTER_PORT.
+	Rank0Absent bool
 	// GPUs reads how much the GPU of each worker is used, until its context ends.
 	GPUs func(context.Context) []*status.GPU
 	// Traceback is the last one that the i-th has printed, nil if there is none.
@@ -78,11 +79,11 @@ func (w Workers) observe(ctx context.Context, ranks []status.Rank) {
 	for i, r := range alive {
 		if r.Rank == 0 {
 			reached[i] = masterport.Serves(w.Proc, w.World.MasterPort, r.PID)
+			r.NotListening = w.Rank0Absent && !reached[i]
 		}
 		r.CPU = &used[i].CPU
 		if w.World.Size > 1 {
 			r.Init = &reached[i]
-			r.Connecting = r.Rank > 0 && reach.IsConnecting(w.Proc, r.PID)
 		}
 		switch used[i].State {
 		case 'T', 't':
