@@ -97,8 +97,7 @@ func (e *etcd) catchUp() int64 {
 
 // onceOnly are the keys that leaders and agents write once in each run.
 var onceOnly = []string{
-	"/seat/", "/signal/world", "/signal/exports", "/signal/start", "/signal/look", "/signal/verdict",
-	"/signal/settled",
+	"/seat/", "/signal/world", "/signal/exports", "/signal/start", "/signal/verdict", "/signal/settled",
 }
 
 // checkWrites checks that in a run of a job each of onceOnly was written once, and that an agent
@@ -146,7 +145,7 @@ func (e *etcd) checkWrites(job string) {
 
 // ownKey is the ID of the agent that writes a key; "" if any agent may.
 func ownKey(key string) string {
-	for _, kind := range []string{"/agent/", "/member/", "/progress/", "/reached/", "/ready/"} {
+	for _, kind := range []string{"/agent/", "/member/", "/progress/", "/ready/"} {
 		if _, agent, found := strings.Cut(key, kind); found {
 			return agent
 		}

@@ -209,3 +209,26 @@ func TestServerOnMasterPort(t *testing.T) {
 		t.Errorf("the agents printed %q, want nothing", lines)
 	}
 }
+
+// Without a launcher the agent that hosts the store on another node than rank 0's reports it too.
+func TestMissingRankIsNamedByBoth(t *testing.T) {
+	t.Parallel()
+	p := newCluster(t, 2).newPlace(t)
+	end := filepath.Join(p.root, "end")
+	program := worker("reach", p.dir("job"), end, end)
+	var agents []*process
+	for host := 1; host <= 2; host++ {
+		flags := strings.Fields("--nodes 2 --nproc-per-node 2 --store node2 --node-rank")
+		agents = append(agents, p.on(host, rdzvExec(append(flags, strconv.Itoa(host-1)), program)...))
+	}
+	for _, agent := range agents {
+		agent.waitFor("rank 3 (node2) has not reached init_process_group; 3 of 4 ranks have been waiting")
+	}
+	createFile(t, end)
+	checkCodes(0, agents...)
+	for i, agent := range agents {
+		if lines := agent.linesWith("init_process_group"); len(lines) != 1 {
+			t.Errorf("the agent on node%d printed %q, want one line", i+1, lines)
+		}
+	}
+}

@@ -93,7 +93,7 @@ func TestDeposedLeaderCannotWrite(t *testing.T) {
 	l := j.leaderOf(s)
 	l.cancel()
 	l.client = j.admin
-	put := rules.Write{Ops: []rules.Op{{Key: "0/signal/look", Value: record.InitQuery{}}}}
+	put := rules.Write{Ops: []rules.Op{{Key: "0/signal/release", Value: record.HeadStartOver{}}}}
 	if err := l.write(j.ctx, put); err != nil {
 		t.Fatalf("before: %v", err)
 	}

@@ -50,10 +50,6 @@
 //	ready/ID        whether an agent can start with exports    Readiness
 //	signal/start    all can, written by the leader             Started
 //	signal/release  rank 0 has had its head start              HeadStartOver
-//	reached/ID      which have reached init_process_group      Reached
-//	signal/look     which have not? written by the leader      InitQuery
-//	signal/absent   rank 0 does not listen on MASTER_PORT      Rank0Absent
-//	signal/init     which ranks are missing, by the leader     InitProgress
 //	signal/verdict  how the job ended, the first writer wins   Verdict
 //	signal/left/ID  this agent may leave the job               true
 //	progress/ID     which of an agent's workers have ended     Outcome

@@ -17,16 +17,16 @@ func TestHeadStart(t *testing.T) {
 		}
 	}
 	select {
-	case <-sessions[1].Init().Released():
+	case <-sessions[1].HeadStartOver():
 		t.Error("it was over before rank 0's agent has said so")
 	default:
 	}
-	if err := sessions[0].Init().Release(j.ctx); err != nil {
+	if err := sessions[0].EndHeadStart(j.ctx); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range sessions {
 		select {
-		case <-s.Init().Released():
+		case <-s.HeadStartOver():
 		case <-j.ctx.Done():
 			t.Fatal("an agent has not learned that it is over")
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"time"
 
-	rules "rdzv/rdzv/internal/job"
 	"rdzv/rdzv/internal/registration"
 	"rdzv/rdzv/restart"
 )
@@ -49,9 +48,6 @@ type LeaderConfig struct {
 	Compared func(all []Comparison, strict bool)
 	// Straggling is called once if workers still run 10 s after another one succeeded. May be nil.
 	Straggling func(Stragglers)
-	// Init is called 10 s, 1 min and 5 min after rank 0 has reached init_process_group if some of the
-	// others have not, and then once when all have. May be nil.
-	Init func(InitProgress)
 	// Restarts says after which failures the agents form another attempt. The zero value is: after
 	// none.
 	Restarts restart.Policy
@@ -70,9 +66,8 @@ type LeaderConfig struct {
 	// Warn is called with what does not end the job, for people. May be nil.
 	Warn func(error)
 
-	stragglingAfter time.Duration   // instead of 10 s, in tests
-	returnTime      time.Duration   // instead of 1 s, in tests
-	initTimes       rules.InitTimes // instead of the default, in tests
+	stragglingAfter time.Duration // instead of 10 s, in tests
+	returnTime      time.Duration // instead of 1 s, in tests
 }
 
 // No worker of an attempt may run when one of the next attempt starts, also if its agent is frozen

@@ -15,11 +15,11 @@ func (c *LeaderConfig) rules(t *registration.Turn) rules.Config {
 		PeerTimeout: c.PeerTimeout, LostGrace: c.LostGrace,
 		SettleTimeout: c.SettleTimeout, ExitTimeout: c.ExitTimeout,
 		Nodes: c.Nodes, Unattended: c.Unattended, Refused: c.Refused, OtherVersion: c.OtherVersion,
-		Watch: c.Init != nil, Straggling: c.Straggling != nil,
-		Elected: t.Elected(), ReturnTime: c.returnsWithin(),
+		Straggling: c.Straggling != nil,
+		Elected:    t.Elected(), ReturnTime: c.returnsWithin(),
 		AllReturnTime: registration.AllReturnTime,
 		Revoked:       t.Revoked, LeaseTTL: t.LeaseTTL, LeaseLag: leaseLag,
-		StragglingAfter: c.stragglingAfter, InitTimes: c.initTimes,
+		StragglingAfter: c.stragglingAfter,
 	}
 	if c.Waiting != nil {
 		config.NextWaiting = c.NextWaiting
@@ -38,8 +38,6 @@ func (c *LeaderConfig) tell(notice rules.Notice) {
 		}
 	case rules.Straggling:
 		c.Straggling(n.Stragglers)
-	case rules.Init:
-		c.Init(n.InitProgress)
 	case rules.Warning:
 		if c.Warn != nil {
 			c.Warn(n.Err)

@@ -30,7 +30,6 @@ type Session struct {
 	signals   *signals.Signals
 	verdicts  *verdicts
 	outcomes  *outcomes
-	init      *Init
 	questions *questions.Agent
 
 	seat   atomic.Pointer[Seat] // set by World
@@ -70,10 +69,6 @@ func newSession(r *registration.Registration, c Config) *Session {
 		Invalid:  s.life.cancel,
 		Lost:     func(why error) { store.Lose(watchLost(c.Job, why)) },
 	})
-	s.init = &Init{
-		store: store, keys: k, self: c.Self.ID, lease: r.Lease(), jobLease: r.Run.JobLease,
-		signals: s.signals,
-	}
 	return s
 }
 
@@ -108,9 +103,6 @@ func (s *Session) MayBeConsequence() bool {
 	v := s.signals.Reported()
 	return v != nil && v.MayBeConsequence() && s.registration.Elects()
 }
-
-// Init is for what agents tell each other until all workers have reached init_process_group.
-func (s *Session) Init() *Init { return s.init }
 
 // Hold returns a duplicate of the socket of this agent's connection to the store, if another agent
 // hosts that; otherwise nil. Each process that starts workers of this agent must have it before

@@ -33,7 +33,6 @@ type (
 	Straggler    = record.Straggler
 	Stragglers   = record.Stragglers
 	Successes    = record.Successes
-	Unreached    = record.Unreached
 	Task         = record.Task
 	ToldVerdict  = record.ToldVerdict
 	Verdict      = record.Verdict

@@ -143,10 +143,9 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 		Replaceable: l.layout().MayReplace(c.sharedStore()),
 		Warn:        func(err error) { c.events.diagnose(Warning, err) },
 		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
-		Init:        func(p rdzv.InitProgress) { c.events.send(InitProgress{p}) },
 	}
 	if l.Config.Check != nil { // spares are checked like other nodes, and there are no workers
-		lead.Spares, lead.Straggling, lead.Init = 0, nil, nil
+		lead.Spares, lead.Straggling = 0, nil
 	}
 	return lead
 }

@@ -193,11 +193,11 @@ type WorkerExited struct {
 	rdzv.Worker
 }
 
-// InitProgress says which ranks have not reached torch's init_process_group although rank 0 has.
-// The host of the store reports it after 10 s, 1 min and 5 min if ranks are missing then, and once
-// more when all ranks have reached it. Without a launcher rank 0's agent reports it too. With
-// `rank0_absent` it says that rank 0 does not listen on MASTER_PORT 30 s after it was seen to load
-// torch; rank 0's agent reports it once.
+// InitProgress says which ranks have not reached torch's init_process_group although rank 0 has,
+// after 10 s, 1 min and 5 min if ranks are missing then, and once more when all ranks have reached
+// it. With `rank0_absent` it says, once, that rank 0 does not listen on MASTER_PORT 30 s after it
+// was seen to load torch. Rank 0's agent reports it; without a launcher the agent that leads the
+// job reports it too, if it is on another node.
 type InitProgress struct {
 	rdzv.InitProgress
 }

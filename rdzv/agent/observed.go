@@ -20,6 +20,7 @@ import (
 	"rdzv/rdzv/agent/internal/othernodes"
 	"rdzv/rdzv/agent/internal/program"
 	"rdzv/rdzv/agent/internal/query"
+	"rdzv/rdzv/agent/internal/reach"
 	"rdzv/rdzv/agent/internal/stall"
 	"rdzv/rdzv/agent/internal/taskfiles"
 	"rdzv/rdzv/meet"
@@ -200,6 +201,10 @@ func (o *observed) answer(ctx context.Context, q rdzv.Question) ([]byte, error) 
 			silence := o.silence
 			o.mu.Unlock()
 			return json.Marshal(silence.Answer(ctx))
+		case reach.Question:
+			return json.Marshal(o.reached())
+		case reach.Announcement:
+			return json.Marshal(o.announce(q.Arg))
 		}
 		return nil, fmt.Errorf("unknown question %q", q.Kind)
 	})
@@ -233,6 +238,30 @@ func (o *observed) stacks(ctx context.Context, dump bool) stacks.Node {
 	lag := (<-asked).Lag()
 	n.Collectives, n.Behind = lag.Text, lag.Behind
 	return n
+}
+
+// reached is which workers of this agent have not reached init_process_group.
+func (o *observed) reached() (a reach.Answer) {
+	o.mu.Lock()
+	w := o.workers
+	o.mu.Unlock()
+	if w != nil {
+		a = w.reach().Answer()
+	}
+	return a
+}
+
+// announce reports what rank 0's agent has found about init_process_group, if this agent leads.
+func (o *observed) announce(text string) (reports bool) {
+	o.mu.Lock()
+	session := o.session
+	o.mu.Unlock()
+	var p rdzv.InitProgress
+	reports = session != nil && session.Leads() && json.Unmarshal([]byte(text), &p) == nil
+	if reports {
+		o.events.send(InitProgress{p})
+	}
+	return reports
 }
 
 // measures notes what measures the silence of the present workers; nil is nothing.

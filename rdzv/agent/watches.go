@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -35,7 +36,7 @@ func (w *workers) holdBack(trees []wrap.Tree) (stop func()) {
 	over := make(chan struct{})
 	var startNow <-chan struct{} = over
 	if !seat.Has(0) {
-		startNow = w.session.Init().Released()
+		startNow = w.session.HeadStartOver()
 	}
 	i := 0
 	for j := range trees {
@@ -59,36 +60,50 @@ func (w *workers) holdBack(trees []wrap.Tree) (stop func()) {
 		}
 		close(over)
 		if w.world.Agents > 1 {
-			w.events.write(w.session.Init().Release)
+			w.events.write(w.session.EndHeadStart)
 		}
 	})
 	return func() { cancel(); wg.Wait() }
 }
 
-// watchInit reports to the job which workers of this agent have reached init_process_group, until
-// all have. It ends with stop.
+// watchInit reports which ranks have not reached init_process_group, until all have, if this agent
+// has rank 0. It ends with stop.
 func (w *workers) watchInit() (stop func()) {
 	if w.world.Size == 1 {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(w.session.Context())
-	watch := reach.Watch{
-		Proc: procfs.System, World: w.world, Workers: &w.tally, Job: w.session.Init(),
-		Write: w.events.write, Queried: w.session.Init().Queried(),
-		Absent: func(p rdzv.InitProgress) {
-			w.rank0Absent.Store(true)
-			w.events.send(InitProgress{p})
-		},
-	}
 	var wg sync.WaitGroup
-	wg.Go(func() { watch.Run(ctx) })
+	if w.world.Seat.Has(0) {
+		watch := reach.Watch{Workers: w.reach(), Ask: w.session.Ask, Report: w.reportInit}
+		wg.Go(func() { watch.Run(ctx) })
+	}
 	if w.local.Config.RankTimes {
 		wg.Go(func() { w.timeInit(ctx) })
 	}
-	if w.world.Seat.Has(0) && w.local.Placement.Launcher == envmap.None {
-		wg.Go(func() { w.repeatProgress(ctx) })
-	}
 	return func() { cancel(); wg.Wait() }
+}
+
+func (w *workers) reach() reach.Workers {
+	return reach.Workers{Proc: procfs.System, World: w.world, Tally: &w.tally}
+}
+
+// reportInit reports which ranks have not reached init_process_group. Without a launcher the agents
+// print in different places: then the one that leads the job reports it too, on another node.
+func (w *workers) reportInit(ctx context.Context, p rdzv.InitProgress) {
+	w.rank0Absent.Store(p.Absent)
+	w.events.send(InitProgress{p})
+	if w.local.Placement.Launcher != envmap.None || w.session.Leads() ||
+		w.world.StoreHost == host.Name() {
+		return
+	}
+	text, err := json.Marshal(p)
+	if err == nil {
+		_, _, err = w.session.Ask(ctx, rdzv.Question{Kind: reach.Announcement, Arg: string(text)})
+	}
+	if err != nil {
+		w.events.diagnose(Verbose, err)
+	}
 }
 
 // timeInit notes when workers reach init_process_group, as long as that is usual, to a second.
@@ -112,20 +127,6 @@ func (w *workers) timeInit(ctx context.Context) {
 
 // usualInit is how long after their start workers are watched by timeInit.
 const usualInit = 5 * time.Minute
-
-// repeatProgress reports on the node of rank 0 what the leader has reported on another one.
-func (w *workers) repeatProgress(ctx context.Context) {
-	for {
-		select {
-		case p := <-w.session.Init().Progress():
-			if !w.session.Leads() && w.world.StoreHost != host.Name() {
-				w.events.send(InitProgress{p})
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
 
 // The times after which a traceback of a worker that runs is reported, and how often it is looked
 // for.

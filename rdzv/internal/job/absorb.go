@@ -36,8 +36,6 @@ func (a *attempt) absorb(t *turn, key string, c Change) {
 	case m == nil:
 	case kind == keys.Ready && a.phase.world != nil:
 		a.ready.take(m, c.Value, &a.end)
-	case kind == keys.Reached && a.end.verdict == nil:
-		a.init.takeReached(t.now, m, c.Value)
 	}
 }
 
@@ -63,10 +61,6 @@ func (a *attempt) absorbSignal(t *turn, name string, c Change) {
 		}
 	case keys.Start:
 		a.ready.started = true
-	case keys.Absent:
-		a.init.absent = true
-	case keys.InitQuery:
-		a.init.asked = true
 	case keys.Verdict:
 		a.takeVerdict(t.now, c.Value)
 	case keys.Settled:
@@ -147,7 +141,6 @@ func (a *attempt) succeed() {
 func (a *attempt) wake(at *earliest, clear *overlap) {
 	a.gather.wake(at, clear)
 	if a.end.verdict == nil {
-		a.init.wake(at)
 		a.success.wake(at, a.config)
 	}
 	a.end.wake(at)

@@ -27,7 +27,6 @@ type attempt struct {
 	agreement agreement
 	ready     confirmation
 	gather    gathering
-	init      initWatch
 	previous  previous
 }
 
@@ -45,7 +44,6 @@ func newAttempt(c *Config, all *agents, number int, now, began time.Time) *attem
 		problems: &a.problems}
 	a.gather = gathering{config: c, agents: all, members: &a.members, phase: &a.phase, end: &a.end,
 		losses: &a.losses, late: &a.late, outcomes: &a.outcomes, begin: now}
-	a.init = initWatch{config: c, members: &a.members, keys: a.keys}
 	return a
 }
 

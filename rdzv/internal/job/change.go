@@ -56,8 +56,6 @@ type (
 	}
 	// Straggling says that workers still run although others have succeeded.
 	Straggling struct{ Stragglers }
-	// Init says which workers have reached init_process_group.
-	Init struct{ InitProgress }
 	// Warning has an error that does not end the job, see LeaderConfig.Warn of package rdzv.
 	Warning struct{ Err error }
 	// Forgotten says that no agent needs what is older than a revision.

@@ -10,36 +10,32 @@ import (
 
 // The values of keys, and what they consist of.
 type (
-	Comparison   = record.Comparison
-	Exports      = record.Exports
-	InitProgress = record.InitProgress
-	InitQuery    = record.InitQuery
-	Latest       = record.Latest
-	Loss         = record.Loss
-	Member       = record.Member
-	NodeProblem  = record.NodeProblem
-	NodeRanks    = record.NodeRanks
-	Outcome      = record.Outcome
-	Preparing    = record.Preparing
-	Problem      = record.Problem
-	Reached      = record.Reached
-	Readiness    = record.Readiness
-	Replaced     = record.Replaced
-	Restart      = record.Restart
-	Roster       = record.Roster
-	Seat         = record.Seat
-	SeatValue    = record.SeatValue
-	Seconds      = record.Seconds
-	Settled      = record.Settled
-	Signal       = record.Signal
-	Started      = record.Started
-	Straggler    = record.Straggler
-	Stragglers   = record.Stragglers
-	Successes    = record.Successes
-	Unreached    = record.Unreached
-	Verdict      = record.Verdict
-	Worker       = record.Worker
-	World        = record.World
+	Comparison  = record.Comparison
+	Exports     = record.Exports
+	Latest      = record.Latest
+	Loss        = record.Loss
+	Member      = record.Member
+	NodeProblem = record.NodeProblem
+	NodeRanks   = record.NodeRanks
+	Outcome     = record.Outcome
+	Preparing   = record.Preparing
+	Problem     = record.Problem
+	Readiness   = record.Readiness
+	Replaced    = record.Replaced
+	Restart     = record.Restart
+	Roster      = record.Roster
+	Seat        = record.Seat
+	SeatValue   = record.SeatValue
+	Seconds     = record.Seconds
+	Settled     = record.Settled
+	Signal      = record.Signal
+	Started     = record.Started
+	Straggler   = record.Straggler
+	Stragglers  = record.Stragglers
+	Successes   = record.Successes
+	Verdict     = record.Verdict
+	Worker      = record.Worker
+	World       = record.World
 
 	failure = restart.Failure
 )
@@ -66,8 +62,8 @@ type Config struct {
 	Refused, OtherVersion func() []string
 	// NextWaiting is when Waiting is the next notice, see LeaderConfig; nil is never.
 	NextWaiting func(last time.Duration) time.Duration
-	// Watch and Straggling say that somebody wants the notices Init and Straggling.
-	Watch, Straggling bool
+	// Straggling says that somebody wants that notice.
+	Straggling bool
 
 	// Elected says that the store belongs to no agent, so that the leader may be another one later.
 	Elected bool
@@ -82,19 +78,6 @@ type Config struct {
 	LeaseTTL, LeaseLag time.Duration
 
 	StragglingAfter time.Duration
-	InitTimes       InitTimes
-}
-
-// InitTimes are when, after rank 0 has reached init_process_group, the leader asks the agents which
-// of their workers have not, and when it reports these.
-type InitTimes struct {
-	Ask    time.Duration
-	Report []time.Duration
-}
-
-// DefaultInitTimes are those of a job.
-var DefaultInitTimes = InitTimes{
-	8 * time.Second, []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute},
 }
 
 const (
@@ -105,9 +88,6 @@ const (
 func (c Config) withDefaults() Config {
 	c.SettleTimeout = cmp.Or(c.SettleTimeout, defaultSettleTimeout)
 	c.StragglingAfter = cmp.Or(c.StragglingAfter, defaultStragglingAfter)
-	if c.InitTimes.Ask == 0 {
-		c.InitTimes = DefaultInitTimes
-	}
 	return c
 }
 

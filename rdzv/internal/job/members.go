@@ -26,7 +26,6 @@ type member struct {
 	before    *member       // the lost agent whose seat it has taken over by joining; or nil
 	ready     bool          // has confirmed that it can start, or said why not
 	ended     []Worker      // as far as published before it settled
-	reached   *Reached      // as far as published
 }
 
 // known returns nil if m is nil, which says that the agent is no member.

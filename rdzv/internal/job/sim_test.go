@@ -93,7 +93,7 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 	}
 	c.SettleTimeout = max(10*time.Second, c.LeaseTTL) + 5*time.Second
 	c.Restarts = restart.Policy{Max: s.rng.IntN(4)}
-	c.Watch, c.Straggling = true, true
+	c.Straggling = true
 	c.NextWaiting = func(last time.Duration) time.Duration { return last + 10*time.Second }
 	s.launched = s.rng.IntN(2) == 0
 	start, nodes := n, s.layout(n)

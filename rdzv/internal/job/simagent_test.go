@@ -133,7 +133,7 @@ func (a *agent) txn(conds []Cond, ops []Op, then func(ok bool)) {
 			!strings.HasPrefix(op.Key, "host/") {
 			kind = rest
 		}
-		for _, own := range []string{"agent/", "host/", "reached/", "progress/"} {
+		for _, own := range []string{"agent/", "host/", "progress/"} {
 			if strings.HasPrefix(kind, own) {
 				return a.id
 			}
@@ -284,10 +284,6 @@ func (a *agent) signal(name string, value any) {
 		if a.world != nil && a.seat != nil && !a.seat.Spare {
 			a.begin()
 		}
-	case "look":
-		if a.working() && a.rng.IntN(2) == 0 {
-			a.txn(nil, []Op{{Key: a.k().Prefix + "reached/" + a.id, Value: Reached{}}}, func(bool) {})
-		}
 	case "verdict":
 		if a.verdict == nil {
 			v := value.(Verdict)
@@ -363,9 +359,6 @@ func (a *agent) begin() {
 	a.launch()
 	n := a.attempt
 	a.say("%s starts its workers of attempt %d", a.id, n)
-	if a.seat.Has(0) && a.rng.IntN(2) == 0 {
-		a.txn(nil, []Op{{Key: a.k().Prefix + "reached/" + a.id, Value: Reached{}}}, func(bool) {})
-	}
 }
 
 // failWorker is that the workers of one task fail.

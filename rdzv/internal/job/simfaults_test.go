@@ -75,8 +75,6 @@ var faults = []fault{
 		"		return m.here >= g.config.Tasks\n", "		return m.here >= g.config.Tasks && len(m.all) >= g.config.Tasks\n"}},
 	{"an agent that is lost is missed as one task", "members.go", []string{
 		"m.count(one, -1)", "m.here--\n		m.joined--"}},
-	{"what is asked again if the answer is lost is written again", "init.go", []string{
-		"[]Cond{absent(i.keys.InitQuery())}", "nil"}},
 	{"an agent takes over the seat of one with more workers", "vacancy.go", []string{
 		"if one.Workers() != lost.seat.Workers() {", "if len(one.Tasks) != len(lost.Tasks) {"}},
 }

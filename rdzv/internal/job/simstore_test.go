@@ -287,7 +287,7 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 		if exists && !reflect.DeepEqual(s.keys[key].value, value) {
 			s.fail("%s is written again", key)
 		}
-	case Started, InitQuery:
+	case Started:
 		if exists {
 			s.fail("%s is written again", key)
 		}

@@ -130,9 +130,6 @@ func (s *State) follow(t *turn) {
 		a.gather.limit(t.now)
 		a.start(t, &s.overlap)
 		a.startWorkers(t)
-		if a.end.verdict == nil {
-			a.init.follow(t)
-		}
 		a.success.limit(t, &s.config, a.members.all, &a.end)
 		a.end.write(t, a.keys)
 		s.next.settle(t, a)

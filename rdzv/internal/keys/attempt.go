@@ -17,22 +17,18 @@ const (
 	Preparing = "preparing"
 	Seat      = "seat"
 	Ready     = "ready"
-	Reached   = "reached"
 	Progress  = "progress"
 	Outcome   = "outcome"
 	Signal    = "signal"
 
-	World     = "world"
-	Exports   = "exports"
-	Start     = "start"
-	Release   = "release"
-	Absent    = "absent"
-	InitQuery = "look"
-	Init      = "init"
-	Verdict   = "verdict"
-	Settled   = "settled"
-	Left      = "left"
-	Question  = "ask"
+	World    = "world"
+	Exports  = "exports"
+	Start    = "start"
+	Release  = "release"
+	Verdict  = "verdict"
+	Settled  = "settled"
+	Left     = "left"
+	Question = "ask"
 )
 
 func (a Attempt) family(name string) Family { return Family(a.Prefix + name + "/") }
@@ -46,7 +42,6 @@ func (a Attempt) Members() Family   { return a.family(Member) }
 func (a Attempt) Preparing() Family { return a.family(Preparing) }
 func (a Attempt) Seats() Family     { return a.family(Seat) }
 func (a Attempt) Ready() Family     { return a.family(Ready) }
-func (a Attempt) Reached() Family   { return a.family(Reached) }
 func (a Attempt) Progress() Family  { return a.family(Progress) }
 func (a Attempt) Outcomes() Family  { return a.family(Outcome) }
 
@@ -54,17 +49,14 @@ func (a Attempt) Outcomes() Family  { return a.family(Outcome) }
 func (a Attempt) Answers(question string) Family { return a.family("answer/" + question) }
 
 // Signals.
-func (a Attempt) Signals() Family   { return a.family(Signal) }
-func (a Attempt) World() string     { return a.signal(World) }
-func (a Attempt) Exports() string   { return a.signal(Exports) }
-func (a Attempt) Start() string     { return a.signal(Start) }
-func (a Attempt) Release() string   { return a.signal(Release) }
-func (a Attempt) Absent() string    { return a.signal(Absent) }
-func (a Attempt) InitQuery() string { return a.signal(InitQuery) }
-func (a Attempt) Init() string      { return a.signal(Init) }
-func (a Attempt) Verdict() string   { return a.signal(Verdict) }
-func (a Attempt) Settled() string   { return a.signal(Settled) }
-func (a Attempt) Left() Family      { return a.family(Signal + "/" + Left) }
+func (a Attempt) Signals() Family { return a.family(Signal) }
+func (a Attempt) World() string   { return a.signal(World) }
+func (a Attempt) Exports() string { return a.signal(Exports) }
+func (a Attempt) Start() string   { return a.signal(Start) }
+func (a Attempt) Release() string { return a.signal(Release) }
+func (a Attempt) Verdict() string { return a.signal(Verdict) }
+func (a Attempt) Settled() string { return a.signal(Settled) }
+func (a Attempt) Left() Family    { return a.family(Signal + "/" + Left) }
 
 // Question is the one that agents answer at present.
 func (a Attempt) Question() string { return a.signal(Question) }

@@ -59,23 +59,3 @@ func have(n int) string {
 	}
 	return "have"
 }
-
-// Unreached is a worker that has not reached init_process_group.
-type Unreached struct {
-	Rank int `json:"rank"`
-	// Python is the process that runs Python: the worker, or a descendant of it; 0 if there is
-	// none.
-	Python int `json:"python,omitempty"`
-}
-
-// Reached is the value of reached/ID: all other workers of the agent have reached
-// init_process_group.
-type Reached struct {
-	Missing []Unreached `json:"missing,omitempty"`
-}
-
-// InitQuery is the value of signal/look.
-type InitQuery struct{}
-
-// Rank0Absent is the value of signal/absent.
-type Rank0Absent struct{}

@@ -26,9 +26,6 @@ type Handlers struct {
 	Lost     func(error) // the store has ended the watch for good
 }
 
-// maxProgress is how many reports wait in Progress.
-const maxProgress = 8
-
 // Signals has the values of an attempt's signals that an agent has read, and lets it wait for them.
 // Those that are not kept here, such as questions, are only passed to the Handlers.
 type Signals struct {
@@ -36,10 +33,7 @@ type Signals struct {
 	Exports Signal[record.Exports] // set before World, if at all
 	Start   Signal[record.Started]
 	Release Signal[record.HeadStartOver]
-	Query   Signal[record.InitQuery]
 	Settled Signal[record.Settled]
-	// Progress delivers what the leader reports about init_process_group.
-	Progress chan record.InitProgress
 
 	verdict   Signal[record.Verdict]
 	verdictAt atomic.Pointer[time.Time] // when it arrived; set before verdict
@@ -57,10 +51,9 @@ func New(store *kv.Store, k keys.Attempt, self string, h Handlers) *Signals {
 	return &Signals{
 		World: newSignal[record.World](), Exports: newSignal[record.Exports](),
 		Start: newSignal[record.Started](), Release: newSignal[record.HeadStartOver](),
-		Query: newSignal[record.InitQuery](), Settled: newSignal[record.Settled](),
-		verdict:  newSignal[record.Verdict](),
-		Progress: make(chan record.InitProgress, maxProgress),
-		store:    store, keys: k, self: self, handlers: h, stop: func() {},
+		Settled: newSignal[record.Settled](),
+		verdict: newSignal[record.Verdict](),
+		store:   store, keys: k, self: self, handlers: h, stop: func() {},
 	}
 }
 
@@ -104,10 +97,6 @@ func (s *Signals) apply(e *clientv3.Event) error {
 		s.handlers.Left()
 	case k.Release():
 		return s.Release.take(key, value)
-	case k.Init():
-		s.takeProgress(value)
-	case k.InitQuery():
-		return s.Query.take(key, value)
 	case k.Settled():
 		return s.Settled.take(key, value)
 	case k.Question():
@@ -126,17 +115,6 @@ func (s *Signals) takeVerdict(key string, value []byte) error {
 		s.handlers.Verdict(s.Verdict())
 	}
 	return err
-}
-
-// takeProgress notes a report. It ignores one that it cannot read, and more if nobody receives
-// them.
-func (s *Signals) takeProgress(value []byte) {
-	if p, err := record.Decode[record.InitProgress](value); err == nil {
-		select {
-		case s.Progress <- p:
-		default:
-		}
-	}
 }
 
 // Signal is a value that is put once.

@@ -71,27 +71,3 @@ func TestHandlers(t *testing.T) {
 		t.Errorf("left %d times, asked %q", left, q)
 	}
 }
-
-// If nobody receives the reports, more are ignored.
-func TestProgress(t *testing.T) {
-	k := keys.Run{}.Attempt(0)
-	s := New(nil, k, "a", Handlers{})
-	for n := range maxProgress + 1 {
-		if err := s.apply(put(k.Init(), record.Encode(record.InitProgress{Ranks: n}))); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := s.apply(put(k.Init(), "{")); err != nil {
-		t.Error(err)
-	}
-	for n := range maxProgress {
-		if p := <-s.Progress; p.Ranks != n {
-			t.Errorf("report %d has %d ranks", n, p.Ranks)
-		}
-	}
-	select {
-	case p := <-s.Progress:
-		t.Errorf("one report more: %v", p)
-	default:
-	}
-}

@@ -1,10 +1,13 @@
-// Package reach finds out which workers of an agent have reached init_process_group, and tells the
-// job.
+// Package reach finds out which ranks have not reached init_process_group. Rank 0's agent asks all
+// agents.
 package reach
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"io/fs"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -15,67 +18,109 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/agent/internal/wait"
+	"rdzv/rdzv/internal/record"
 	"rdzv/rdzv/masterport"
 	"rdzv/rdzv/stacks"
 )
 
+// Question asks an agent which of its workers have not reached init_process_group. Announcement
+// tells all agents what is to be reported: its argument is an InitProgress in JSON.
+const (
+	Question     = "init"
+	Announcement = "init progress"
+)
+
 // Rank 0's agent looks for the first time 1 s after it has begun to start its workers whether rank
 // 0 listens on MASTER_PORT, and then, as long as it does not, at last every 2 s: what is reported
-// counts from the look that has found it. The other agents look only when the leader asks. Those of
-// which a worker has not reached init_process_group then look again, at last every 8 s: others
-// wait.
+// counts from the look that has found it.
 const (
-	firstLook  = time.Second
-	rank0Pause = 2 * time.Second
-	lastPause  = 8 * time.Second
+	firstLook = time.Second
+	lastPause = 2 * time.Second
 )
 
 // absentAfter is how long after it was seen to load torch rank 0 is said not to listen on
 // MASTER_PORT.
 const absentAfter = 30 * time.Second
 
-// Job learns what is found.
-type Job interface {
-	Reached(ctx context.Context, except []rdzv.Unreached) error
-	Absent(ctx context.Context) error
+// Workers are those of one agent in one attempt.
+type Workers struct {
+	Proc  fs.FS // /proc
+	World rdzv.World
+	Tally *tally.Tally
 }
 
-// Watch watches the workers of an agent in one attempt.
-type Watch struct {
-	Proc    fs.FS // /proc
-	World   rdzv.World
-	Workers *tally.Tally
-	Job     Job
-	Write   func(func(context.Context) error) // to Job
-	// Absent is called once if rank 0 is a worker of this agent and does not listen on MASTER_PORT.
-	Absent  func(rdzv.InitProgress)
-	Queried <-chan struct{} // closed when the leader asks
-
-	reached  map[int]bool // by rank
-	asked    bool         // by the leader
-	reported int          // number of missing ones in the last report; -1 if the next one is due
+// Answer is an agent's JSON answer to Question.
+type Answer struct {
+	Missing []int `json:"missing,omitempty"` // ranks that run and have not reached it, in order
+	// Python is the process of the first of them that runs Python: the worker, or a descendant of it;
+	// 0 if there is none.
+	Python int `json:"python,omitempty"`
 }
 
-// Run watches until all workers have reached it, or ctx ends.
-func (w *Watch) Run(ctx context.Context) {
-	w.reached = map[int]bool{}
-	if w.World.Seat.Has(0) {
-		w.awaitRank0(ctx)
+// Answer looks which of the workers have not reached init_process_group.
+func (w Workers) Answer() (a Answer) {
+	running := w.Tally.Running()
+	slices.SortFunc(running, func(p, q tally.Process) int { return cmp.Compare(p.Rank, q.Rank) })
+	pids := tally.PIDs(running)
+	for i, reached := range masterport.Reached(w.Proc, w.World.MasterPort, pids) {
+		switch {
+		case reached:
+			continue
+		case len(a.Missing) == 0:
+			a.Python = stacks.FindPython(w.Proc, pids[i])
+		}
+		a.Missing = append(a.Missing, running[i].Rank)
 	}
-	w.answer(ctx)
+	return a
 }
 
-// awaitRank0 waits until rank 0 has reached init_process_group, and reports that; and that it has
-// not, if it has loaded torch long ago.
-func (w *Watch) awaitRank0(ctx context.Context) {
+// Watch is what rank 0's agent does.
+type Watch struct {
+	Workers
+	Ask    func(context.Context, rdzv.Question) ([]rdzv.Answer, []rdzv.Peer, error)
+	Report func(context.Context, rdzv.InitProgress)
+
+	late bool // it was reported that rank 0 does not listen
+}
+
+// Run watches until all ranks have reached init_process_group, rank 0 has left it, or ctx ends.
+// Nothing counts until rank 0 has reached it, which serves the store there: without it no other
+// rank can have connected to that, so that what looks like it is the port of another program.
+func (w *Watch) Run(ctx context.Context) {
+	if !w.awaitRank0(ctx) {
+		return
+	}
+	begin, plan := time.Now(), newSchedule(w.late)
+	for at, more := plan.first(); more && wait.For(ctx, time.After(time.Until(begin.Add(at)))); {
+		elapsed := time.Since(begin)
+		pid := w.Tally.Rank0()
+		if pid == 0 || !masterport.Serves(w.Proc, w.World.MasterPort, pid) {
+			return // nobody waits for others any more
+		}
+		answers, silent, err := w.Ask(ctx, rdzv.Question{Kind: Question})
+		found := unknown
+		var p rdzv.InitProgress
+		if err == nil {
+			p = w.progress(answers, elapsed)
+			found = stateOf(p, len(silent))
+		}
+		report := false
+		if report, at, more = plan.next(elapsed, found); report {
+			w.Report(ctx, p)
+		}
+	}
+}
+
+// awaitRank0 waits until rank 0 has reached init_process_group. It reports that it has not, if it
+// has loaded torch long ago. It is false if ctx ends before.
+func (w *Watch) awaitRank0(ctx context.Context) bool {
 	var loaded time.Time // when rank 0 was first seen to load torch
-	reported := false
-	serves := func() bool {
-		pid := w.Workers.Rank0()
+	return lookUntil(ctx, func() bool {
+		pid := w.Tally.Rank0()
 		if pid == 0 || masterport.Serves(w.Proc, w.World.MasterPort, pid) {
 			return pid != 0
 		}
-		if reported {
+		if w.late {
 			return false
 		}
 		python := stacks.FindPython(w.Proc, pid)
@@ -84,21 +129,27 @@ func (w *Watch) awaitRank0(ctx context.Context) {
 		case loaded.IsZero():
 			loaded = time.Now()
 		case time.Since(loaded) >= absentAfter:
-			reported = true
-			w.Absent(w.absence(python))
-			w.Write(w.Job.Absent)
+			w.late = true
+			w.Report(ctx, w.absence(python))
 		}
 		return false
+	})
+}
+
+// lookUntil looks after firstLook, and then after pauses that grow to lastPause, until done is
+// true. It is false if ctx ends before.
+func lookUntil(ctx context.Context, done func() bool) bool {
+	for pause := firstLook; wait.For(ctx, time.After(pause)); pause = min(2*pause, lastPause) {
+		if done() {
+			return true
+		}
 	}
-	if lookUntil(ctx, rank0Pause, serves) {
-		w.reported = -1
-		w.report()
-	}
+	return false
 }
 
 // absence says that rank 0, which this process runs, does not listen on MASTER_PORT.
 func (w *Watch) absence(python int) rdzv.InitProgress {
-	start, _, _ := w.Workers.Times(0)
+	start, _, _ := w.Tally.Times(0)
 	return rdzv.InitProgress{
 		Ranks: w.World.Size, Missing: []rdzv.NodeRanks{{Host: host.Name(), Ranks: "0"}},
 		First: new(0), Host: host.Name(), Python: python, Waited: rdzv.Seconds(time.Since(start)),
@@ -107,58 +158,28 @@ func (w *Watch) absence(python int) rdzv.InitProgress {
 	}
 }
 
-// lookUntil looks after firstLook, and then after pauses that grow to last, until done is true. It
-// is false if ctx ends before.
-func lookUntil(ctx context.Context, last time.Duration, done func() bool) bool {
-	for pause := firstLook; wait.For(ctx, time.After(pause)); pause = min(2*pause, last) {
-		if done() {
-			return true
-		}
+// progress says which ranks are missing. An agent that has not answered has none.
+func (w *Watch) progress(answers []rdzv.Answer, elapsed time.Duration) rdzv.InitProgress {
+	p := rdzv.InitProgress{
+		Ranks: w.World.Size, Reached: w.World.Size, Waited: rdzv.Seconds(elapsed),
 	}
-	return false
-}
-
-// answer reports which workers are missing when the leader asks, and from then on when there are
-// fewer. If none is missing it need not answer.
-func (w *Watch) answer(ctx context.Context) {
-	if !wait.For(ctx, w.Queried) {
-		return
-	}
-	w.asked = true
-	if w.reported > 0 {
-		w.reported = -1 // the leader does not know their processes yet
-	}
-	if w.report() > 0 {
-		lookUntil(ctx, lastPause, func() bool { return w.report() == 0 })
-	}
-}
-
-// report looks, and reports the result if it is not the same as before.
-func (w *Watch) report() (missing int) {
-	list := w.notReached()
-	if len(list) != w.reported {
-		w.Write(func(ctx context.Context) error { return w.Job.Reached(ctx, list) })
-		w.reported = len(list)
-	}
-	return len(list)
-}
-
-// notReached lists the running workers that have not reached it, once the leader has asked with
-// their Python processes.
-func (w *Watch) notReached() (missing []rdzv.Unreached) {
-	known := func(p tally.Process) bool { return w.reached[p.Rank] }
-	running := slices.DeleteFunc(w.Workers.Running(), known)
-	pids := tally.PIDs(running)
-	for i, reached := range masterport.Reached(w.Proc, w.World.MasterPort, pids) {
-		u := rdzv.Unreached{Rank: running[i].Rank}
-		if reached {
-			w.reached[u.Rank] = true
+	missing, hosts := map[int][]int{}, map[int]string{} // ranks and name of each node, by node rank
+	for _, a := range answers {
+		var one Answer
+		if a.Error != "" || json.Unmarshal(a.Value, &one) != nil || len(one.Missing) == 0 {
 			continue
 		}
-		if w.asked {
-			u.Python = stacks.FindPython(w.Proc, pids[i])
+		if first := one.Missing[0]; p.First == nil || first < *p.First {
+			p.First, p.Python, p.Host = &first, one.Python, a.Host
 		}
-		missing = append(missing, u)
+		p.Reached -= len(one.Missing)
+		node := a.Seat.Node
+		missing[node], hosts[node] = append(missing[node], one.Missing...), a.Host
 	}
-	return missing
+	for _, node := range slices.Sorted(maps.Keys(missing)) {
+		n := rdzv.NodeRanks{Host: hosts[node], Ranks: record.Ranges(missing[node])}
+		p.Missing = append(p.Missing, n)
+	}
+	p.Missing, p.More = record.Cut(p.Missing)
+	return p
 }
