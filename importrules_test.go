@@ -136,8 +136,7 @@ var rules = []struct {
 		packages: "./rdzv/agent/internal/activity ./rdzv/agent/internal/devicefiles " +
 			"./rdzv/agent/internal/host ./rdzv/agent/internal/node ./rdzv/agent/internal/output " +
 			"./rdzv/agent/internal/postmortem ./rdzv/agent/internal/program " +
-			"./rdzv/agent/internal/query ./rdzv/agent/internal/ras " +
-			"./rdzv/agent/internal/recorder",
+			"./rdzv/agent/internal/query ./rdzv/agent/internal/ras",
 		forbidden: map[string]string{
 			"rdzv/rdzv/...":   "facts about a host or a worker do not depend on the job",
 			"rdzv/envmap/...": "facts about a host or a worker do not depend on the launcher",

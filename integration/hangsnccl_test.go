@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// imitatedNCCL is a Python program each rank of which answers as NCCL's RAS service does, and reads
+// imitatedNCCL is a Python program each rank of which answers as NCCL's RAS service does, and makes
 // the FIFO of a flight recorder. Rank 2 of 4 is at operation 5 and the others are at 6; with the
 // argument "on" all go on every second.
 const imitatedNCCL = `import json, os, socket, sys, threading, time
@@ -36,12 +36,9 @@ def serve():
 threading.Thread(target=serve, daemon=True).start()
 pipe = os.environ["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"] + str(rank) + ".pipe"
 os.mkfifo(pipe)
-fifo = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
 print("ready", flush=True)
 while True:
     time.sleep(0.2)
-    if os.read(fifo, 128):
-        with open(os.environ["TORCH_FR_DUMP_TEMP_FILE"] + str(rank), "w") as f: f.write("recorded")
     if sys.argv[1] == "on" and time.time() - began > 16: break`
 
 // What NCCL tells of a hang: which rank is behind, in status, stacks and the report of a stall; and
@@ -70,10 +67,8 @@ func TestHangInNCCL(t *testing.T) {
 			t.Errorf("the stall is %q", stalled)
 		}
 		t.Log(lines + "\n" + stalled)
-		dumps, _ := filepath.Glob(filepath.Join(logs, "latest", "attempt-0", "nccl_trace_rank_[0-3]"))
-		left, _ := filepath.Glob(filepath.Join(logs, "latest", "attempt-0", "*.pipe"))
-		if len(dumps) != 4 || len(left) > 0 {
-			t.Errorf("the flight recorders have written %q, and %q is left", dumps, left)
+		if left, _ := filepath.Glob(filepath.Join(logs, "latest", "attempt-0", "*.pipe")); len(left) > 0 {
+			t.Errorf("%q is left", left)
 		}
 	})
 	t.Run("silent", func(t *testing.T) {

@@ -44,7 +44,6 @@ Exit status:
 // stacksFlags are the flags of stacks.
 type stacksFlags struct {
 	job  string
-	dump bool
 	json bool
 }
 
@@ -52,8 +51,6 @@ type stacksFlags struct {
 func (f *stacksFlags) groups() []flags.Group {
 	return []flags.Group{flags.Output(&f.json), {NoEnv: true, Rows: []flags.Row{
 		flags.Flag("--job JOB", "only this job, as the argument JOB", &f.job),
-		flags.Flag("--flight-recorder", "also let torch's flight recorder of NCCL write its files, "+
-			"with exec --log-dir beside the logs", &f.dump),
 	}}}
 }
 
@@ -66,7 +63,7 @@ func (a *app) stacks(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	jobs, known, err := inspect.Stacks(ctx, o.job, o.dump)
+	jobs, known, err := inspect.Stacks(ctx, o.job)
 	if err != nil {
 		return a.fail(fmt.Errorf("cannot run stacks: %w", err))
 	}

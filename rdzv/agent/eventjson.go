@@ -39,7 +39,7 @@ func inWords(e Event) any {
 		return searchingWords{e.String(), e.Waited.Seconds(), e.Searching, e.Groups()}
 	case Stalled:
 		return stalledWords{
-			e, e.Stall.String(), e.Stacks.Recorders, placesOf(e.Stacks.Groups), e.Stacks.Problems,
+			e, e.Stall.String(), placesOf(e.Stacks.Groups), e.Stacks.Problems,
 		}
 	case AttemptFailed:
 		return attemptWords{e, e.Verdict.Told(), e.Verdict.PID, e.Verdict.Code, e.Verdict.RanFor}
@@ -57,8 +57,6 @@ type searchingWords struct {
 type stalledWords struct {
 	Stalled
 	Text string `json:"text"` // the fields above in words
-	// number of flight recorders of torch that were told to write their files
-	Recorders int `json:"flight_recorders,omitempty"`
 	// groups of ranks with the same stack, the largest group first
 	Places []place `json:"stacks"`
 	// what could not be determined, such as Python stacks without py-spy

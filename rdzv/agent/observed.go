@@ -193,14 +193,14 @@ func (o *observed) answer(ctx context.Context, q rdzv.Question) ([]byte, error) 
 			a.Fit(q.Limit)
 			return json.Marshal(a)
 		case inspect.StacksQuestion:
-			n := o.stacks(ctx, q.Arg == inspect.FlightRecorder)
+			n := o.stacks(ctx)
 			n.Fit(q.Limit)
 			return json.Marshal(n)
 		case stall.Question:
 			o.mu.Lock()
 			silence := o.silence
 			o.mu.Unlock()
-			return json.Marshal(silence.Answer(ctx))
+			return json.Marshal(silence.Answer())
 		case reach.Question:
 			return json.Marshal(o.reached())
 		case reach.Announcement:
@@ -210,8 +210,8 @@ func (o *observed) answer(ctx context.Context, q rdzv.Question) ([]byte, error) 
 	})
 }
 
-// stacks is where the workers of this agent are. With dump their flight recorders write.
-func (o *observed) stacks(ctx context.Context, dump bool) stacks.Node {
+// stacks is where the workers of this agent are.
+func (o *observed) stacks(ctx context.Context) stacks.Node {
 	o.mu.Lock()
 	w := o.workers
 	o.mu.Unlock()
@@ -229,9 +229,6 @@ func (o *observed) stacks(ctx context.Context, dump bool) stacks.Node {
 	}
 	if path := w.local.setup.PySpy(); path != "" {
 		at.PySpy = stacks.PySpy(path, w.local.Config.Environ)
-	}
-	if dump && w.prepared.Load() {
-		n.Recorders, n.Dumps = w.recorders.Trigger(ctx)
 	}
 	asked := w.askRAS(ctx)
 	n.Workers = at.Observe(ctx, n.Workers)

@@ -250,7 +250,7 @@ func (w *workers) environ(task *Local, i int, id envmap.Identity) ([]string, err
 	if i == 0 {
 		w.ras.Note(environ)
 	}
-	w.recorders.Note(envmap.ParseEnv(environ), id.Rank)
+	w.recorders.Note(id.Rank)
 	for _, note := range notes {
 		w.events.send(EnvironmentNote{Text: note})
 	}

@@ -172,7 +172,7 @@ func (w *workers) watchStall() (stop func()) {
 	}
 	silence := stall.Measure(stall.Workers{
 		Proc: procfs.System, World: w.world, Tally: &w.tally, Output: w.output.lastTime,
-		Read: w.output.isRead(), Traceback: w.output.traceback, RAS: w.ras, Recorders: w.recorders,
+		Read: w.output.isRead(), Traceback: w.output.traceback, RAS: w.ras,
 	}, c.StallTimeout)
 	if !silence.Read {
 		w.events.diagnose(Warning, errors.New("cannot tell whether the job stalls: the output of the "+

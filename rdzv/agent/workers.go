@@ -54,10 +54,11 @@ type workers struct {
 	vanishes bool
 	left     []int // processes that could not be killed
 
-	// Goroutines that answer questions may use these two when they are prepared.
-	prepared  atomic.Bool
-	ras       *collectives.Service // NCCL's, in the workers
-	recorders *recorders.Set       // torch's, in the workers
+	recorders *recorders.Set // torch's, in the workers
+
+	// Goroutines that answer questions may use ras when it is prepared.
+	prepared atomic.Bool
+	ras      *collectives.Service // NCCL's, in the workers
 }
 
 // useMPI tells whether workers that run are programs of Open MPI: connected to the launcher's PMIx

@@ -59,15 +59,14 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// A report has what the first agent knows from NCCL, and all flight recorders.
+// A report has what the first agent knows from NCCL.
 func TestReportOfNCCL(t *testing.T) {
 	r := Of("train", []Node{
-		{Host: "node1", Ranks: 2, Recorders: 1, Dumps: "/logs"},
-		{Host: "node2", Ranks: 2, Collectives: "rank 1 is behind", Behind: []int{1}, Recorders: 1, Dumps: "/logs"},
+		{Host: "node1", Ranks: 2},
+		{Host: "node2", Ranks: 2, Collectives: "rank 1 is behind", Behind: []int{1}},
 		{Host: "node3", Ranks: 2, Collectives: "other"},
 	})
-	if r.Collectives != "rank 1 is behind" || len(r.Behind) != 1 || r.Recorders != 2 || len(r.Dumps) != 1 ||
-		len(r.Dumps[0].Hosts) != 2 {
+	if r.Collectives != "rank 1 is behind" || len(r.Behind) != 1 {
 		t.Errorf("the report is %+v", r)
 	}
 }

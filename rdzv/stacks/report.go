@@ -17,9 +17,6 @@ type Report struct {
 	// Collectives and Behind are those of the first Node that has them.
 	Collectives string `json:"nccl,omitempty"`
 	Behind      []int  `json:"behind,omitempty"`
-	// Recorders is how many flight recorders write, and Dumps where.
-	Recorders int       `json:"flight_recorders,omitempty"`
-	Dumps     []Problem `json:"flight_records,omitempty"` // a directory as Text, with its hosts
 }
 
 // Problem is something that is not known about workers on some hosts.
@@ -54,8 +51,6 @@ func Of(job string, nodes []Node) Report {
 		if r.Collectives == "" {
 			r.Collectives, r.Behind = n.Collectives, n.Behind
 		}
-		r.Recorders += n.Recorders
-		r.Dumps = added(r.Dumps, n.Dumps, n.Host)
 		for _, w := range n.Workers {
 			w.Host, w.Main.Object = n.Host, named(w.Main.Object, nodes)
 			all = append(all, w)

@@ -19,10 +19,7 @@ type Node struct {
 	// Behind are the ranks that are behind by that.
 	Collectives string `json:"collectives,omitempty"`
 	Behind      []int  `json:"behind,omitempty"`
-	// Recorders is how many flight recorders of torch write into the directory Dumps.
-	Recorders int    `json:"recorders,omitempty"`
-	Dumps     string `json:"dumps,omitempty"`
-	Problem   string `json:"-"` // why nothing else is known
+	Problem     string `json:"-"` // why nothing else is known
 }
 
 // Worker describes a running worker. Its agent sets Rank, PID and Init, [Observer.Observe] the

@@ -28,9 +28,6 @@ const (
 	StopQuestion   = "stop"
 )
 
-// FlightRecorder as the argument of StacksQuestion also lets the flight recorders of torch write.
-const FlightRecorder = "flight-recorder"
-
 // Interval is how long agents measure CPU use, AnswerTimeout how long they may take to answer a
 // question, and timeout how long a job may take in all: its agents may have to wait for the answers
 // to another question, and the one that is asked for the store.
@@ -120,15 +117,10 @@ func reportOn(
 }
 
 // Stacks asks the same jobs as Status where their workers are. The second result is what else is
-// known of them, without their ranks. It takes 9 s at most. If dump is set, the flight recorders of
-// torch write what they have recorded.
-func Stacks(ctx context.Context, job string, dump bool) ([]stacks.Report, status.Report, error) {
-	question := rdzv.Question{Kind: StacksQuestion}
-	if dump {
-		question.Arg = FlightRecorder
-	}
+// known of them, without their ranks. It takes 9 s at most.
+func Stacks(ctx context.Context, job string) ([]stacks.Report, status.Report, error) {
 	uid := os.Geteuid()
-	found, err := askJobs(ctx, uid, job, question)
+	found, err := askJobs(ctx, uid, job, rdzv.Question{Kind: StacksQuestion})
 	if err != nil {
 		return nil, status.Report{}, err
 	}

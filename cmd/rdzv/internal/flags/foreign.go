@@ -151,6 +151,9 @@ func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
 		return hint.With(unknown, here)
 	case name == "json" && f.Lookup("output") != nil:
 		return hint.With(unknown, "use -o json")
+	case name == "flight-recorder" && f.Name() == "stacks":
+		return hint.With(unknown, "write a byte to each flight_recorder_*.pipe in the directory of the "+
+			"logs: torch then writes its files there")
 	case name == "job" && f.Name() == "stop":
 		return hint.With(unknown, "rdzv stop JOB")
 	}

@@ -41,9 +41,6 @@ func Stacks(jobs []stacks.Report, width int) string {
 			}
 			writeFolded(&b, "\n", visible.Line(text))
 		}
-		if line := recorderLine(r); line != "" {
-			b.WriteString("\n" + line + "\n") // a path remains whole
-		}
 	}
 	return b.String()
 }
@@ -262,17 +259,4 @@ func collectivesLine(text string) string {
 		return ""
 	}
 	return "NCCL: " + visible.Line(text)
-}
-
-// recorderLine says what torch's flight recorders do, "" if there are none.
-func recorderLine(r stacks.Report) string {
-	if r.Recorders == 0 {
-		return ""
-	}
-	var dirs []string
-	for _, d := range r.Dumps {
-		dirs = append(dirs, visible.Line(d.Text)+" ("+visible.Line(ShortList(d.Hosts))+")")
-	}
-	return fmt.Sprintf("flight recorders of %s write to %s", plural.Of(r.Recorders, "rank"),
-		strings.Join(dirs, ", "))
 }

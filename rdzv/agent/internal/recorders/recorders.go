@@ -1,26 +1,26 @@
-// Package recorders lets the flight recorders of all workers of an agent write.
+// Package recorders prepares the flight recorders of torch's NCCL backend in the workers of an
+// agent. Each process has a FIFO, which it makes itself: any byte makes it write what it has
+// recorded. rdzv only says where the files are, and removes the FIFOs that are left.
 package recorders
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"sync"
+	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rdzv/rdzv/agent/internal/host"
-	"rdzv/rdzv/agent/internal/recorder"
 )
 
 // Set are the flight recorders of the workers of an agent, in one attempt.
 type Set struct {
 	dir   string // where rdzv lets the workers put the files; "" if it does not
 	fifos bool   // there can be FIFOs
-	files []recorder.Files
-
-	mu    sync.Mutex
-	asked []time.Time // when each was told to write, zero if it was not
+	ranks []int  // of the workers
 }
 
 // Prepare is called by the goroutine that opens the logs, in their directory. It has FIFOs if the
@@ -28,7 +28,7 @@ type Set struct {
 func Prepare(dir string, python bool) *Set {
 	s := &Set{}
 	if s.dir, _ = filepath.Abs(dir); python && s.dir != "" {
-		s.fifos = recorder.CheckFIFO(s.dir) == nil
+		s.fifos = checkFIFO(s.dir) == nil
 	}
 	return s
 }
@@ -45,76 +45,38 @@ func (s *Set) Paths() (dump, pipe string) {
 	return dump, pipe
 }
 
-// Note notes the files of a worker by its environment, which may be the user's.
-func (s *Set) Note(env map[string]string, rank int) {
-	dump := env["TORCH_FR_DUMP_TEMP_FILE"]
-	if dump == "" {
-		dump = env["TORCH_NCCL_DEBUG_INFO_TEMP_FILE"]
-	}
-	pipe := env["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"]
-	if !filepath.IsAbs(pipe) {
-		pipe = "" // it depends on the worker's directory
-	}
-	s.files = append(s.files, recorder.Of(dump, pipe, rank))
-	s.asked = append(s.asked, time.Time{})
-}
+// Note notes the rank of a worker.
+func (s *Set) Note(rank int) { s.ranks = append(s.ranks, rank) }
 
-// triggerLimit is how long the directory of the FIFOs may take to respond.
-const triggerLimit = time.Second
-
-// Trigger tells the recorders to write, and returns how many do, and where.
-func (s *Set) Trigger(ctx context.Context) (n int, dir string) {
-	ctx, cancel := context.WithTimeout(ctx, triggerLimit)
-	defer cancel()
-	now := time.Now()
-	done, _ := host.Await(ctx, func() {}, func() (triggered []bool, err error) {
-		for _, f := range s.files {
-			triggered = append(triggered, f.Trigger())
-		}
-		return triggered, nil
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, triggered := range done {
-		if triggered {
-			s.asked[i] = now
-			n, dir = n+1, filepath.Dir(s.files[i].Dump)
-		}
-	}
-	return n, dir
-}
-
-// Unwritten is how many recorders have been told to write and have not done so yet.
-func (s *Set) Unwritten(ctx context.Context) int {
-	s.mu.Lock()
-	asked := slices.Clone(s.asked)
-	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, triggerLimit)
-	defer cancel()
-	n, _ := host.Await(ctx, func() {}, func() (n int, err error) {
-		for i, at := range asked {
-			if !at.IsZero() && !s.files[i].Written(at, time.Now()) {
-				n++
-			}
-		}
-		return n, nil
-	})
-	return n
-}
+// removeLimit is how long the directory of the FIFOs may take to respond.
+const removeLimit = time.Second
 
 // RemoveFIFOs removes what the recorders have left in the directory of the logs.
 func (s *Set) RemoveFIFOs() {
 	if !s.fifos {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), triggerLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
 	defer cancel()
+	_, beginning := s.Paths()
 	_, _ = host.Await(ctx, func() {}, func() (struct{}, error) {
-		for _, f := range s.files {
-			if strings.HasPrefix(f.Pipe, s.dir+"/") {
-				f.Remove()
+		for _, rank := range s.ranks {
+			path := beginning + strconv.Itoa(rank) + ".pipe"
+			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
+				os.Remove(path)
 			}
 		}
 		return struct{}{}, nil
 	})
+}
+
+// checkFIFO tells whether there can be FIFOs in a directory: torch ends the process if it cannot
+// make its own.
+func checkFIFO(dir string) error {
+	name, _ := os.Hostname()
+	path := filepath.Join(dir, fmt.Sprintf(".fifo.%s.%d", name, os.Getpid()))
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		return fmt.Errorf("cannot make a FIFO in %q: %w", dir, err)
+	}
+	return os.Remove(path)
 }

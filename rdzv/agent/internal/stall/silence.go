@@ -9,7 +9,6 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/collectives"
 	"rdzv/rdzv/agent/internal/ras"
-	"rdzv/rdzv/agent/internal/recorders"
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/agent/internal/wait"
 	"rdzv/rdzv/masterport"
@@ -26,7 +25,6 @@ type Workers struct {
 	// Traceback is the last one that the i-th worker has printed, nil if there is none.
 	Traceback func(i int) *status.Traceback
 	RAS       *collectives.Service
-	Recorders *recorders.Set
 }
 
 // Silence measures the silence of the workers of an agent.
@@ -59,7 +57,6 @@ type Answer struct {
 	Running bool          `json:"running"` // all of its workers run
 	Read    bool          `json:"read"`    // and all that they write is read
 	Broken  int           `json:"broken"`  // how often the silence has been broken
-	Writing int           `json:"writing"` // number of flight recorders that have yet to write
 	// Traceback is the earliest of the last tracebacks of its workers, and Rank the rank that has
 	// printed it; nil if there is none.
 	Traceback *status.Traceback `json:"traceback,omitempty"`
@@ -72,15 +69,12 @@ const Question = "silence"
 
 // Answer answers another agent. nil is the silence of an agent whose workers do not run yet or any
 // more.
-func (s *Silence) Answer(ctx context.Context) Answer {
+func (s *Silence) Answer() Answer {
 	if s == nil {
 		return Answer{}
 	}
 	m, running := s.now()
-	a := Answer{
-		Silent: m.silent, Running: running, Read: s.Read, Broken: m.broken,
-		Writing: s.Recorders.Unwritten(ctx),
-	}
+	a := Answer{Silent: m.silent, Running: running, Read: s.Read, Broken: m.broken}
 	for i := range s.Tally.Number {
 		if t := s.Traceback(i); t != nil && (a.Traceback == nil || t.Seconds > a.Traceback.Seconds) {
 			a.Traceback, a.Rank = t, s.World.Seat.RankOf(i)

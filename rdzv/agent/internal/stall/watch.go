@@ -84,8 +84,8 @@ func (w *Watch) askAll(ctx context.Context, own meter) {
 	}
 }
 
-// shortest is the answer of the job: the shortest silence of all agents' workers, and the sums of
-// the numbers. It is not known if an agent has not answered, or if not all workers run.
+// shortest is the answer of the job: the shortest silence of all agents' workers, and how often it
+// has been broken in all. It is not known if an agent has not answered, or if not all workers run.
 func (w *Watch) shortest(ctx context.Context) (all Answer, known bool) {
 	answers, missing, err := w.ask(ctx, rdzv.Question{Kind: Question})
 	if err != nil || len(missing) > 0 || len(answers) == 0 {
@@ -104,7 +104,7 @@ func (w *Watch) shortest(ctx context.Context) (all Answer, known bool) {
 			all.Traceback, all.Rank, all.Host = t, one.Rank, a.Host
 		}
 		running += a.Seat.Workers()
-		all.Writing, all.Broken = all.Writing+one.Writing, all.Broken+one.Broken
+		all.Broken += one.Broken
 		if first || one.Silent < all.Silent {
 			all.Silent, first = one.Silent, false
 		}
@@ -119,15 +119,13 @@ func (w *Watch) ask(ctx context.Context, q rdzv.Question) ([]rdzv.Answer, []rdzv
 
 // report reports a stall. It is false if the workers go on meanwhile.
 func (w *Watch) report(ctx context.Context, all Answer) bool {
-	answers, missing, err := w.ask(ctx, rdzv.Question{
-		Kind: inspect.StacksQuestion, Arg: inspect.FlightRecorder,
-	})
+	answers, missing, err := w.ask(ctx, rdzv.Question{Kind: inspect.StacksQuestion})
 	if err != nil {
 		return false
 	}
 	w.sampleRAS(ctx)
 	at := inspect.Observation{Answers: answers, Missing: missing}.Stacks(w.World.Job)
-	if !w.awaitRecorders(ctx) {
+	if still, known := w.shortest(ctx); !known || still.Silent < w.Timeout || ctx.Err() != nil {
 		return false
 	}
 	w.number++
@@ -135,22 +133,6 @@ func (w *Watch) report(ctx context.Context, all Answer) bool {
 	stall.Silent = rdzv.Seconds(all.Silent)
 	w.Report(ctx, Report{Stall: stall, Number: w.number, Stacks: at, Ran: time.Since(w.began)})
 	return true
-}
-
-// recorderLimit is how long the flight recorders may take to write.
-const recorderLimit = 10 * time.Second
-
-// awaitRecorders waits until they have written, and tells whether the workers still are silent.
-func (w *Watch) awaitRecorders(ctx context.Context) bool {
-	for begin, pause := time.Now(), 500*time.Millisecond; ; {
-		all, known := w.shortest(ctx)
-		if !known || all.Silent < w.Timeout {
-			return false
-		}
-		if all.Writing == 0 || time.Since(begin) > recorderLimit || !wait.For(ctx, time.After(pause)) {
-			return ctx.Err() == nil
-		}
-	}
 }
 
 // judge says which rank is behind, as far as NCCL or the stacks tell it. A rank that has printed a
