@@ -39,7 +39,7 @@ func inWords(e Event) any {
 		return searchingWords{e.String(), e.Waited.Seconds(), e.Searching, e.Groups()}
 	case Stalled:
 		return stalledWords{
-			e, e.Stall.String(), placesOf(e.Stacks.Groups), e.Stacks.Problems,
+			e, e.Stall.String(), placesOf(e.Stacks.Groups), e.Stacks.NCCL, e.Stacks.Problems,
 		}
 	case AttemptFailed:
 		return attemptWords{e, e.Verdict.Told(), e.Verdict.PID, e.Verdict.Code, e.Verdict.RanFor}
@@ -59,6 +59,8 @@ type stalledWords struct {
 	Text string `json:"text"` // the fields above in words
 	// groups of ranks with the same stack, the largest group first
 	Places []place `json:"stacks"`
+	// the report of NCCL before 2.28.7 as it is, a text of some lines
+	NCCL string `json:"nccl_report,omitempty"`
 	// what could not be determined, such as Python stacks without py-spy
 	Problems []stacks.Problem `json:"problems,omitempty"`
 }

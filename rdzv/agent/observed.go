@@ -232,8 +232,9 @@ func (o *observed) stacks(ctx context.Context) stacks.Node {
 	}
 	asked := w.askRAS(ctx)
 	n.Workers = at.Observe(ctx, n.Workers)
-	lag := (<-asked).Lag()
-	n.Collectives, n.Behind = lag.Text, lag.Behind
+	told := <-asked
+	lag := told.Lag()
+	n.Collectives, n.Behind, n.NCCL = lag.Text, lag.Behind, told.Text
 	return n
 }
 

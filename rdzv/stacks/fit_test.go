@@ -55,6 +55,18 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// NCCL's report is shortened first.
+func TestFitReportOfNCCL(t *testing.T) {
+	const limit = 30_000
+	n := deepest(8)
+	n.NCCL = strings.Repeat("Rank 5 has launched up to operation 6649\n", 400)
+	n.Fit(limit)
+	text, err := json.Marshal(n)
+	if err != nil || len(text) > limit || len(n.NCCL) > limit/4+3 || !strings.HasPrefix(n.NCCL, "Rank 5") {
+		t.Errorf("%d bytes, %d of them NCCL's, %v", len(text), len(n.NCCL), err)
+	}
+}
+
 // A rank whose stack is left out is not taken for one that is elsewhere than the others.
 func TestLeftOutIsNotOdd(t *testing.T) {
 	n := deepest(8)

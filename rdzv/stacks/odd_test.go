@@ -64,9 +64,10 @@ func TestReportOfNCCL(t *testing.T) {
 	r := Of("train", []Node{
 		{Host: "node1", Ranks: 2},
 		{Host: "node2", Ranks: 2, Collectives: "rank 1 is behind", Behind: []int{1}},
-		{Host: "node3", Ranks: 2, Collectives: "other"},
+		{Host: "node3", Ranks: 2, Collectives: "other", NCCL: "NCCL version 2.24.3"},
+		{Host: "node4", Ranks: 2, NCCL: "NCCL version 2.26"},
 	})
-	if r.Collectives != "rank 1 is behind" || len(r.Behind) != 1 {
+	if r.Collectives != "rank 1 is behind" || len(r.Behind) != 1 || r.NCCL != "NCCL version 2.24.3" {
 		t.Errorf("the report is %+v", r)
 	}
 }

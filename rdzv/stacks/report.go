@@ -17,6 +17,8 @@ type Report struct {
 	// Collectives and Behind are those of the first Node that has them.
 	Collectives string `json:"nccl,omitempty"`
 	Behind      []int  `json:"behind,omitempty"`
+	// NCCL is what NCCL before 2.28.7 says, a text of some lines.
+	NCCL string `json:"nccl_report,omitempty"`
 }
 
 // Problem is something that is not known about workers on some hosts.
@@ -51,6 +53,7 @@ func Of(job string, nodes []Node) Report {
 		if r.Collectives == "" {
 			r.Collectives, r.Behind = n.Collectives, n.Behind
 		}
+		r.NCCL = cmp.Or(r.NCCL, n.NCCL)
 		for _, w := range n.Workers {
 			w.Host, w.Main.Object = n.Host, named(w.Main.Object, nodes)
 			all = append(all, w)

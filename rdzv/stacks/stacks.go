@@ -19,7 +19,9 @@ type Node struct {
 	// Behind are the ranks that are behind by that.
 	Collectives string `json:"collectives,omitempty"`
 	Behind      []int  `json:"behind,omitempty"`
-	Problem     string `json:"-"` // why nothing else is known
+	// NCCL is the report of NCCL before 2.28.7 on all ranks, a text of some lines.
+	NCCL    string `json:"nccl_report,omitempty"`
+	Problem string `json:"-"` // why nothing else is known
 }
 
 // Worker describes a running worker. Its agent sets Rank, PID and Init, [Observer.Observe] the

@@ -41,8 +41,20 @@ func Stacks(jobs []stacks.Report, width int) string {
 			}
 			writeFolded(&b, "\n", visible.Line(text))
 		}
+		writeNCCL(&b, r.NCCL)
 	}
 	return b.String()
+}
+
+// writeNCCL writes the report of NCCL before 2.28.7, if there is one, as it is.
+func writeNCCL(b *page, text string) {
+	if text == "" {
+		return
+	}
+	b.WriteString("\nNCCL's report:\n")
+	for line := range strings.SplitSeq(text, "\n") {
+		b.WriteString(strings.TrimRight("    "+visible.Line(line), " ") + "\n")
+	}
 }
 
 // stacksHeader names the ranks to look at, and where they are.

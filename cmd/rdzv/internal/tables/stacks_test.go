@@ -156,6 +156,12 @@ func TestCollectives(t *testing.T) {
 	if !strings.HasPrefix(text, "NCCL: "+behind+"\njob train: ") {
 		t.Errorf("rdzv stacks prints\n%s", text)
 	}
+	nodes[1].Collectives, nodes[0].NCCL = "", "NCCL version 2.24.3\n\n  Rank 5\x1b[1m has launched up to operation 6649"
+	text = Stacks([]stacks.Report{stacks.Of("train", nodes)}, console.PageWidth)
+	const older = "\nNCCL's report:\n    NCCL version 2.24.3\n\n      Rank 5\\x1b[1m has launched up to operation 6649\n"
+	if !strings.HasPrefix(text, "job train: ") || !strings.HasSuffix(text, older) {
+		t.Errorf("with an older NCCL rdzv stacks prints\n%s", text)
+	}
 	j := training(2)
 	if text := Status([]status.Job{j}, console.PageWidth, false); strings.Contains(text, "COLL") {
 		t.Errorf("without NCCL rdzv status prints\n%s", text)

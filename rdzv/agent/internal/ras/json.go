@@ -10,29 +10,24 @@ import (
 
 // document is the report in JSON, since NCCL 2.28.7.
 type document struct {
-	Version string         `json:"nccl_version"`
-	Comms   []communicator `json:"communicators"`
+	Comms []Comm `json:"communicators"`
 }
 
-type communicator struct {
-	Hash      string        `json:"hash"`
-	Secondary string        `json:"secondary_hash"`
-	Size      int           `json:"size"`
-	Ranks     []rank        `json:"ranks"`
-	Missing   []missingRank `json:"missing_ranks"`
+// Comm is a communicator.
+type Comm struct {
+	Hash      string   `json:"hash"`
+	Secondary string   `json:"secondary_hash"`
+	Size      int      `json:"size"` // number of its ranks
+	Ranks     []Member `json:"ranks"`
+	Missing   []Member `json:"missing_ranks"` // that do not answer the service
 }
 
-type rank struct {
+// Member is a rank of a communicator.
+type Member struct {
 	Rank   int               `json:"rank"`
-	Host   string            `json:"host"`
-	PID    int               `json:"pid"`
+	Host   string            `json:"host"` // an address; "" if it is unknown
+	PID    int               `json:"pid"`  // in its own PID namespace
 	Counts map[string]uint64 `json:"collective_counts"`
-}
-
-type missingRank struct {
-	Rank int    `json:"rank"`
-	Host string `json:"host"`
-	PID  int    `json:"pid"`
 
 	Status struct {
 		Unresponsive bool `json:"unresponsive"`
@@ -49,16 +44,13 @@ func parseJSON(text string) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
-	r := Report{NCCL: d.Version, Count: len(d.Comms), Complete: true}
-	for _, c := range d.Comms {
-		comm, err := c.comm()
-		if err != nil {
-			return Report{}, err
+	for i := range d.Comms {
+		if !d.Comms[i].tidy() {
+			return Report{}, errUnreadable
 		}
-		r.Comms = append(r.Comms, comm)
 	}
-	slices.SortStableFunc(r.Comms, func(a, b Comm) int { return cmp.Compare(b.Size, a.Size) })
-	return r, nil
+	slices.SortStableFunc(d.Comms, func(a, b Comm) int { return cmp.Compare(b.Size, a.Size) })
+	return Report{Comms: d.Comms}, nil
 }
 
 // withCommas adds the commas that NCCL 2.28 leaves out where it lists missing ranks, between a
@@ -77,52 +69,26 @@ func withCommas(text string) string {
 	return b.String()
 }
 
-func (c communicator) comm() (Comm, error) {
-	comm := Comm{ID: c.Hash + ":" + c.Secondary, Size: c.Size}
-	counts := map[string]map[uint64][]Member{} // by the name of the operation
-	for _, r := range c.Ranks {
-		if !valid(r.Rank, c.Size) {
-			return comm, errUnreadable
-		}
-		for name, n := range r.Counts {
-			if counts[name] == nil {
-				counts[name] = map[uint64][]Member{}
+// tidy sorts the ranks, and leaves out the missing ones that have left the communicator. It is
+// false if a rank cannot be one of this communicator, or is there twice.
+func (c *Comm) tidy() bool {
+	for _, list := range [][]Member{c.Ranks, c.Missing} {
+		slices.SortFunc(list, func(a, b Member) int { return cmp.Compare(a.Rank, b.Rank) })
+		for i := range list {
+			m := &list[i]
+			if m.Rank < 0 || m.Rank >= c.Size || c.Size > maxSize || i > 0 && m.Rank == list[i-1].Rank {
+				return false
 			}
-			counts[name][n] = append(counts[name][n], Member{r.Rank, host(r.Host), r.PID})
+			if m.PID = max(m.PID, 0); m.Host == "unknown" {
+				m.Host = ""
+			}
 		}
 	}
-	for name, members := range counts {
-		op := Op{Name: name}
-		for n, list := range members {
-			op.Groups = append(op.Groups, Group{Count: n, N: len(list), Members: list})
-		}
-		comm.add(op)
-	}
-	slices.SortFunc(comm.Ops, func(a, b Op) int { return cmp.Compare(a.Name, b.Name) })
-	for _, r := range c.Missing {
-		if !valid(r.Rank, c.Size) {
-			return comm, errUnreadable
-		}
-		if r.Status.Unresponsive || r.Status.Dead { // otherwise it has left the communicator
-			comm.Missing = append(comm.Missing, Member{r.Rank, host(r.Host), max(r.PID, 0)})
-		}
-	}
-	return comm, nil
+	c.Missing = slices.DeleteFunc(c.Missing, func(m Member) bool {
+		return !m.Status.Unresponsive && !m.Status.Dead
+	})
+	return true
 }
 
-// host is an address, or "" if NCCL does not know it.
-func host(name string) string {
-	if name == "unknown" {
-		return ""
-	}
-	return name
-}
-
-// add adds an operation with its groups and members in order.
-func (c *Comm) add(op Op) {
-	for _, g := range op.Groups {
-		slices.SortFunc(g.Members, func(a, b Member) int { return cmp.Compare(a.Rank, b.Rank) })
-	}
-	slices.SortFunc(op.Groups, func(a, b Group) int { return cmp.Compare(a.Count, b.Count) })
-	c.Ops = append(c.Ops, op)
-}
+// id is the same in all reports.
+func (c Comm) id() string { return c.Hash + ":" + c.Secondary }

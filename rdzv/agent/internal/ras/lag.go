@@ -3,6 +3,7 @@ package ras
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,34 +18,42 @@ type Lag struct {
 	Behind []int
 }
 
-// maxNamed limits the ranks, the counts and the communicators that a text names.
+// maxNamed limits the ranks and the differences that a text names.
 const maxNamed = 4
 
 // Lag compares the ranks of a job of so many.
 func (r Report) Lag(world int) (l Lag) {
-	global := r.globalRanks(world)
+	in := r.job(world)
 	var texts []string
-	left := 0
 	for _, c := range r.Comms {
-		for _, op := range c.Ops {
-			if len(op.Groups) < 2 {
+		for _, op := range c.operations() {
+			behind, least, most := c.behind(op)
+			if len(behind) == 0 {
 				continue
 			}
-			l.addBehind(op.Groups[0], c.Size, world, global)
-			if len(texts) == maxNamed {
-				left++
-				continue
+			at, others := "at", len(c.counted(op))-len(behind)
+			if !c.twoCounts(op, least, most) {
+				at = "at up to"
 			}
-			texts = append(texts, op.text(c.Size, world, global))
+			text := fmt.Sprintf("%s %s at %s %d, the other %d %s %d", in.names(c, behind),
+				be(len(behind)), name(op), least, others, at, most)
+			if c.Size != world {
+				text += fmt.Sprintf(" (of a communicator of %d)", c.Size)
+			}
+			texts = append(texts, text)
+			l.add(in, c, behind)
 		}
 	}
-	texts = append(texts, r.missing(&l, world, global)...)
-	switch {
-	case left > 0:
-		texts = append(texts, fmt.Sprintf("and %d more differences", left))
-	case len(texts) == 0 && r.Count == 0:
-		return l
-	case len(texts) == 0:
+	for _, c := range r.Comms {
+		if len(c.Missing) > 0 {
+			texts = append(texts, "NCCL has no answer from "+in.names(c, c.Missing))
+			l.add(in, c, c.Missing)
+		}
+	}
+	switch n := len(texts) - maxNamed; {
+	case n > 0:
+		texts = append(texts[:maxNamed], fmt.Sprintf("and %d more differences", n))
+	case len(texts) == 0 && len(r.Comms) > 0:
 		texts = append(texts, "all ranks are in the same collective")
 	}
 	slices.Sort(l.Behind)
@@ -53,101 +62,122 @@ func (r Report) Lag(world int) (l Lag) {
 	return l
 }
 
-// addBehind adds the members of the group that is behind, if it is the smaller part of its
-// communicator.
-func (l *Lag) addBehind(g Group, size, world int, global map[Member]int) {
-	if 2*g.N > size {
+// add adds members of a communicator, if they are its smaller part.
+func (l *Lag) add(in job, c Comm, list []Member) {
+	if 2*len(list) > c.Size {
 		return
 	}
-	for _, m := range g.Members {
-		if rank := rankOf(m, size, world, global); rank >= 0 {
+	for _, m := range list {
+		if rank := in.rankOf(c, m); rank >= 0 {
 			l.Behind = append(l.Behind, rank)
 		}
 	}
 }
 
-// missing names the ranks of which NCCL knows nothing.
-func (r Report) missing(l *Lag, world int, global map[Member]int) (texts []string) {
-	for _, c := range r.Comms {
-		if len(c.Missing) == 0 || len(texts) == maxNamed {
-			continue
+// operations are the names of the operations that are counted.
+func (c Comm) operations() []string {
+	names := map[string]bool{}
+	for _, m := range c.Ranks {
+		for op := range m.Counts {
+			names[op] = true
 		}
-		texts = append(texts, "NCCL has no answer from "+names(c.Missing, c.Size, world, global))
-		l.addBehind(Group{N: len(c.Missing), Members: c.Missing}, c.Size, world, global)
 	}
-	return texts
+	return slices.Sorted(maps.Keys(names))
 }
 
-// globalRanks are the ranks in the job of the processes in the communicator of all ranks.
-func (r Report) globalRanks(world int) map[Member]int {
-	all := map[Member]int{}
-	for _, c := range r.Comms {
-		if c.Size != world {
-			continue
-		}
-		for m := range c.members() {
-			all[Member{0, m.Host, m.PID}] = m.Rank
-		}
-		break
-	}
-	return all
+// counted are the ranks that count an operation.
+func (c Comm) counted(op string) []Member {
+	return slices.DeleteFunc(slices.Clone(c.Ranks), func(m Member) bool {
+		_, counts := m.Counts[op]
+		return !counts
+	})
 }
 
-func (c Comm) members() func(yield func(Member) bool) {
-	return func(yield func(Member) bool) {
-		for _, op := range c.Ops {
-			for _, g := range op.Groups {
-				for _, m := range g.Members {
-					if !yield(m) {
-						return
-					}
-				}
-			}
+// behind are the ranks that have launched fewer of an operation than the one that has launched
+// most, and what those with the fewest have; none if all have launched as many.
+func (c Comm) behind(op string) (list []Member, least, most uint64) {
+	all := c.counted(op)
+	for i, m := range all {
+		if i == 0 || m.Counts[op] < least {
+			least = m.Counts[op]
 		}
-		for _, m := range c.Missing {
-			if !yield(m) {
-				return
-			}
+		most = max(most, m.Counts[op])
+	}
+	if least == most {
+		return nil, least, most
+	}
+	for _, m := range all {
+		if m.Counts[op] == least {
+			list = append(list, m)
 		}
 	}
+	return list, least, most
+}
+
+// twoCounts tells whether each rank has launched least or most of an operation.
+func (c Comm) twoCounts(op string, least, most uint64) bool {
+	return !slices.ContainsFunc(c.counted(op), func(m Member) bool {
+		return m.Counts[op] != least && m.Counts[op] != most
+	})
+}
+
+// process is a member of the communicator of all ranks.
+type process struct {
+	host string
+	pid  int
+}
+
+// job knows the ranks in the job of so many of the processes in the communicator of all ranks.
+type job struct {
+	world int
+	ranks map[process]int
+}
+
+func (r Report) job(world int) job {
+	in := job{world, map[process]int{}}
+	for _, c := range r.Comms {
+		if c.Size == world {
+			for _, m := range slices.Concat(c.Ranks, c.Missing) {
+				in.ranks[process{m.Host, m.PID}] = m.Rank
+			}
+			break
+		}
+	}
+	return in
 }
 
 // rankOf is the rank in the job of a member of a communicator, -1 if it is not known.
-func rankOf(m Member, size, world int, global map[Member]int) int {
-	if size == world {
+func (in job) rankOf(c Comm, m Member) int {
+	if c.Size == in.world {
 		return m.Rank
 	}
-	if rank, known := global[Member{0, m.Host, m.PID}]; known && m.PID > 0 {
+	if rank, known := in.ranks[process{m.Host, m.PID}]; known && m.PID > 0 {
 		return rank
 	}
 	return -1
 }
 
-// text is "rank 5 is at all_reduce 6649, the other 31 at 6650".
-func (op Op) text(size, world int, global map[Member]int) string {
-	var parts []string
-	for i, g := range op.Groups {
-		last := i == len(op.Groups)-1
-		if i == maxNamed-1 && !last {
-			parts = append(parts, fmt.Sprintf("and others up to %d", op.Groups[len(op.Groups)-1].Count))
-			break
+// names is "rank 5", "ranks 1,2,3,4 and 3 more", or with processes if the ranks in the job are not
+// known.
+func (in job) names(c Comm, members []Member) string {
+	var ranks, processes []string
+	for _, m := range members[:min(len(members), maxNamed)] {
+		if rank := in.rankOf(c, m); rank >= 0 {
+			ranks = append(ranks, strconv.Itoa(rank))
+		} else {
+			processes = append(processes, fmt.Sprintf("pid %d on %s", m.PID, m.Host))
 		}
-		who := names(g.Members, size, world, global)
-		switch few := g.N == len(g.Members) && g.N <= maxNamed; {
-		case last && !few:
-			who = fmt.Sprintf("the other %d", g.N)
-		case !few:
-			who = fmt.Sprintf("%d ranks", g.N)
-		}
-		part := fmt.Sprintf("%s at %d", who, g.Count)
-		if i == 0 {
-			part = fmt.Sprintf("%s %s at %s %d", who, be(g.N), name(op.Name), g.Count)
-		}
-		parts = append(parts, part)
 	}
-	text := strings.Join(parts, ", ")
-	if size != world {
-		text += fmt.Sprintf(" (of a communicator of %d)", size)
+	text := strings.Join(processes, ", ")
+	if len(ranks) > 0 {
+		noun := "rank "
+		if len(ranks) > 1 {
+			noun = "ranks "
+		}
+		text = noun + strings.Join(append([]string{strings.Join(ranks, ",")}, processes...), ", ")
+	}
+	if n := len(members) - maxNamed; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
 	}
 	return text
 }
@@ -172,50 +202,24 @@ func name(op string) string {
 	return cmp.Or(b.String(), "collective")
 }
 
-// names is "rank 5", "ranks 1,2,3,4 and 3 more", or with processes if the ranks in the job are not
-// known.
-func names(members []Member, size, world int, global map[Member]int) string {
-	var ranks, processes []string
-	for _, m := range members[:min(len(members), maxNamed)] {
-		if rank := rankOf(m, size, world, global); rank >= 0 {
-			ranks = append(ranks, strconv.Itoa(rank))
-		} else {
-			processes = append(processes, fmt.Sprintf("pid %d on %s", m.PID, m.Host))
-		}
-	}
-	text := strings.Join(processes, ", ")
-	if len(ranks) > 0 {
-		noun := "rank "
-		if len(ranks) > 1 {
-			noun = "ranks "
-		}
-		text = noun + strings.Join(append([]string{strings.Join(ranks, ",")}, processes...), ", ")
-	}
-	if n := len(members) - maxNamed; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
-}
-
 // Launched is how many operations each rank of the job has launched in all of its communicators, -1
 // where that is not known; nil if it is not known of any.
 func (r Report) Launched(world int) []int64 {
-	if !r.Complete || world < 1 || world > maxSize {
+	if world < 1 || world > maxSize {
 		return nil
 	}
-	global, list, known := r.globalRanks(world), make([]int64, world), false
+	in, list, known := r.job(world), make([]int64, world), false
 	for i := range list {
 		list[i] = -1
 	}
 	for _, c := range r.Comms {
-		for _, op := range c.Ops {
-			for _, g := range op.Groups {
-				for _, m := range g.Members {
-					if rank := rankOf(m, c.Size, world, global); rank >= 0 && rank < world {
-						list[rank] = max(list[rank], 0) + int64(g.Count&(1<<62-1))
-						known = true
-					}
-				}
+		for _, m := range c.Ranks {
+			rank := in.rankOf(c, m)
+			if rank < 0 || rank >= world {
+				continue
+			}
+			for _, n := range m.Counts {
+				list[rank], known = max(list[rank], 0)+int64(n&(1<<62-1)), true
 			}
 		}
 	}
@@ -223,4 +227,39 @@ func (r Report) Launched(world int) []int64 {
 		return nil
 	}
 	return list
+}
+
+// Progressed tells whether ranks have launched collective operations, or made communicators,
+// between two reports. A rank that does not answer any more is no progress.
+func Progressed(before, after Report) bool {
+	old := before.byID()
+	for id, c := range after.byID() {
+		was, known := old[id]
+		if !known && len(c.Ranks) > 0 {
+			return true
+		}
+		counts := map[int]map[string]uint64{} // by rank
+		for _, m := range was.Ranks {
+			counts[m.Rank] = m.Counts
+		}
+		for _, m := range c.Ranks {
+			for op, n := range m.Counts {
+				if before, counted := counts[m.Rank][op]; counted && before != n {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// byID are the communicators; of those with the same ID the first one.
+func (r Report) byID() map[string]Comm {
+	all := map[string]Comm{}
+	for _, c := range r.Comms {
+		if _, known := all[c.id()]; !known {
+			all[c.id()] = c
+		}
+	}
+	return all
 }

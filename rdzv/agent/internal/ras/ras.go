@@ -18,40 +18,13 @@ import (
 
 // Report is an answer of the service, which is about all ranks of the job.
 type Report struct {
-	NCCL  string // its version
-	Count int    // number of communicators
-	Comms []Comm // the largest first, as far as something is known of them
-	// Complete says that all counts are known. Up to NCCL 2.28.3 only those are in which ranks differ.
-	Complete bool
+	Comms []Comm // the largest first
+	// Text is the report of NCCL before 2.28.7, for people; "" if there are Comms.
+	Text string
 }
 
-// Comm is a communicator.
-type Comm struct {
-	ID      string
-	Size    int      // number of its ranks
-	Ops     []Op     // the operations that it counts
-	Missing []Member // that do not answer the service
-}
-
-// Op is a kind of collective operation of one communicator.
-type Op struct {
-	Name   string  // as NCCL calls it: "AllReduce"; "" for all kinds together (NCCL 2.24 and 2.25)
-	Groups []Group // the ones that are behind first
-}
-
-// Group are the ranks that have launched the same number of operations.
-type Group struct {
-	Count   uint64
-	N       int      // number of ranks
-	Members []Member // in the order of their ranks; nil if NCCL does not name them
-}
-
-// Member is a rank of a communicator.
-type Member struct {
-	Rank int
-	Host string // an address; "" if it is unknown
-	PID  int    // in its own PID namespace
-}
+// maxText limits Text, in bytes.
+const maxText = 16 << 10
 
 // maxReply limits an answer. In JSON a rank takes 700 bytes in each of its communicators.
 const maxReply = 64 << 20
@@ -100,7 +73,7 @@ func parse(text string) (Report, error) {
 		case strings.HasPrefix(line, "{"):
 			return parseJSON(text)
 		case strings.HasPrefix(line, "NCCL version "):
-			return parseText(text)
+			return Report{Text: legible(text)}, nil
 		case !found:
 			return Report{}, errUnreadable
 		}
@@ -108,8 +81,15 @@ func parse(text string) (Report, error) {
 	}
 }
 
+// legible is the beginning of a text, at most maxText of whole lines.
+func legible(text string) string {
+	text = strings.ToValidUTF8(strings.TrimSpace(text), "?")
+	if len(text) > maxText {
+		end := strings.LastIndexByte(text[:maxText], '\n')
+		text = strings.ToValidUTF8(text[:max(end, 0)], "?") + "\n..."
+	}
+	return text
+}
+
 // maxSize is more ranks than a communicator has.
 const maxSize = 1 << 24
-
-// valid tells whether a rank can be one of a communicator.
-func valid(rank, size int) bool { return rank >= 0 && rank < size && size <= maxSize }

@@ -135,5 +135,5 @@ func (s *Silence) sampleRAS(ctx context.Context) {
 	if s.known && ras.Progressed(s.ras, r) {
 		s.counts++
 	}
-	s.ras, s.known = r, r.Count > 0
+	s.ras, s.known = r, len(r.Comms) > 0
 }

@@ -168,5 +168,9 @@ func (w *Watch) collectives(at stacks.Report) (text string, behind []int) {
 	if at.Collectives != "" {
 		return "NCCL: " + at.Collectives, at.Behind
 	}
+	if at.NCCL != "" {
+		return "NCCL before 2.28.7 has told no counts, so only output was watched; its report is with " +
+			"the stacks", nil
+	}
 	return "NCCL's RAS service does not answer, so only output was watched", nil
 }
