@@ -81,7 +81,7 @@ func (j *job) keysOf(attempt int) int64 {
 func TestSameAgentsFormTheNextAttempt(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
 		const n = 4
-		j := start(t, LeaderConfig{Tasks: n, Restarts: restart.Policy{Max: 100}})
+		j := start(t, LeaderConfig{Tasks: n, Rules: Rules{Restarts: restart.Policy{Max: 100}}})
 		sessions := j.agents(n)
 		first := j.worlds(sessions)
 		agents := j.createRevisions(string(j.run.Agents()))
@@ -123,7 +123,7 @@ func TestManyAttempts(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
 		const n = 8
 		attempts := 40
-		j := start(t, LeaderConfig{Tasks: n, Restarts: restart.Policy{Max: attempts}})
+		j := start(t, LeaderConfig{Tasks: n, Rules: Rules{Restarts: restart.Policy{Max: attempts}}})
 		if j.store == nil {
 			attempts = 10 // its files are synced to disk
 		}
@@ -186,7 +186,7 @@ func (j *job) awaitKeys(attempt int) {
 // What an agent writes in an attempt that is over does not concern the next one.
 func TestAttemptsDoNotMix(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Tasks: 2, Restarts: restart.Policy{Max: 1}})
+		j := start(t, LeaderConfig{Tasks: 2, Rules: Rules{Restarts: restart.Policy{Max: 1}}})
 		old := j.agents(2)
 		j.worlds(old)
 		sessions := j.restarted(old, "x")
@@ -210,7 +210,7 @@ func TestAttemptsDoNotMix(t *testing.T) {
 
 // An agent that is started while the job is in a later attempt is refused as in the first one.
 func TestJoinDuringALaterAttempt(t *testing.T) {
-	j := start(t, LeaderConfig{Tasks: 2, Restarts: restart.Policy{Max: 1}})
+	j := start(t, LeaderConfig{Tasks: 2, Rules: Rules{Restarts: restart.Policy{Max: 1}}})
 	first := j.agents(2)
 	j.worlds(first)
 	sessions := j.restarted(first, "x")
@@ -242,7 +242,7 @@ func TestNoRestart(t *testing.T) {
 			"the same again": {restart.Policy{Max: 9}, Worker{Code: 1, Text: "x"}, restart.Repeated},
 		} {
 			t.Run(name, func(t *testing.T) {
-				j := start(t, LeaderConfig{Tasks: 2, Restarts: test.policy})
+				j := start(t, LeaderConfig{Tasks: 2, Rules: Rules{Restarts: test.policy}})
 				sessions := j.agents(2)
 				j.worlds(sessions)
 				if test.want == restart.Exhausted || test.want == restart.Repeated {
@@ -274,7 +274,7 @@ func TestNoRestart(t *testing.T) {
 // A message that another worker closed its connection says nothing about the program.
 func TestConsequencesDoNotCountAsTheSameMessage(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Tasks: 1, Restarts: restart.Policy{Max: 2}})
+		j := start(t, LeaderConfig{Tasks: 1, Rules: Rules{Restarts: restart.Policy{Max: 2}}})
 		sessions := j.agents(1)
 		for range 2 {
 			j.worlds(sessions)
@@ -298,7 +298,7 @@ func TestConsequencesDoNotCountAsTheSameMessage(t *testing.T) {
 // agent that joins the attempt after that.
 func TestSignalDuringTheDelay(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Tasks: 3, Restarts: restart.Policy{Max: 2}})
+		j := start(t, LeaderConfig{Tasks: 3, Rules: Rules{Restarts: restart.Policy{Max: 2}}})
 		sessions := j.agents(3)
 		j.worlds(sessions)
 		sessions = j.restarted(sessions, "x")
@@ -330,7 +330,7 @@ func TestSignalDuringTheDelay(t *testing.T) {
 func TestAgentIsLostBetweenAttempts(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
 		t.Run("after the decision", func(t *testing.T) {
-			j := start(t, LeaderConfig{Tasks: 3, Restarts: restart.Policy{Max: 1}})
+			j := start(t, LeaderConfig{Tasks: 3, Rules: Rules{Restarts: restart.Policy{Max: 1}}})
 			sessions := j.agents(3)
 			j.worlds(sessions)
 			j.failAttempt(sessions, "x", 0)
@@ -344,7 +344,7 @@ func TestAgentIsLostBetweenAttempts(t *testing.T) {
 			}
 		})
 		t.Run("before the decision", func(t *testing.T) {
-			j := start(t, LeaderConfig{Tasks: 2, Restarts: restart.Policy{Max: 1}})
+			j := start(t, LeaderConfig{Tasks: 2, Rules: Rules{Restarts: restart.Policy{Max: 1}}})
 			sessions := j.agents(2)
 			j.worlds(sessions)
 			if err := sessions[0].Fail(j.ctx, Worker{Code: 1}); err != nil {
@@ -361,7 +361,7 @@ func TestAgentIsLostBetweenAttempts(t *testing.T) {
 
 // The store is lost between two attempts.
 func TestStoreIsLostBetweenAttempts(t *testing.T) {
-	j := start(t, LeaderConfig{Tasks: 2, Restarts: restart.Policy{Max: 1}})
+	j := start(t, LeaderConfig{Tasks: 2, Rules: Rules{Restarts: restart.Policy{Max: 1}}})
 	sessions := j.agents(2)
 	j.worlds(sessions)
 	j.failAttempt(sessions, "x", 0)

@@ -91,8 +91,15 @@ func (c *Config) complete() {
 	c.Prefix = cmp.Or(c.Prefix, DefaultPrefix)
 	c.PeerTimeout = cmp.Or(c.PeerTimeout, presence.DefaultTimeout)
 	c.StoreTimeout = cmp.Or(c.StoreTimeout, c.PeerTimeout)
-	if c.Lead != nil && c.Lead.Restarts.Max > 0 { // its workers run that long without an answer
-		c.PeerTimeout = max(c.PeerTimeout, c.StoreTimeout)
+	if c.Lead != nil {
+		lead := *c.Lead
+		lead.Job, lead.Attempt = c.Job, 0
+		lead.SettleTimeout = cmp.Or(lead.SettleTimeout, c.SettleTimeout)
+		lead.Complete()
+		c.Lead = &lead
+		if lead.Restarts.Max > 0 { // its workers run that long without an answer
+			c.PeerTimeout = max(c.PeerTimeout, c.StoreTimeout)
+		}
 	}
 	// So long that a leader of the cluster that was frozen for less than 20 s does not revoke the
 	// lease of the job, and that the job outlives its workers: an agent that loses the store may have
@@ -120,7 +127,7 @@ func (c *Config) completeSelf() error {
 // checkLease says why the agent cannot register in a store that no agent hosts; nil if it can.
 func (c *Config) checkLease() error {
 	switch {
-	case c.Lead == nil || !c.Lead.valid():
+	case c.Lead == nil || !c.Lead.Valid():
 		return fmt.Errorf("cannot join job %q: no agent hosts this store, and Config.Lead, "+
 			"with which this agent can lead the job, has no agents or too many spares", c.Job)
 	case c.Attempt != 0:
@@ -142,17 +149,9 @@ func (c *Config) registration() registration.Config {
 		Outlives: c.Outlives,
 	}
 	if c.Lead != nil {
-		r.ReturnTime, r.LostGrace = c.Lead.returnsWithin(), c.Lead.LostGrace
+		r.ReturnTime, r.LostGrace = c.Lead.ReturnTime, c.Lead.LostGrace
 	}
 	return r
-}
-
-// leader is how this agent leads the job, in a store that no agent hosts.
-func (c *Config) leader() LeaderConfig {
-	l := *c.Lead
-	l.Job, l.Attempt = c.Job, 0
-	l.SettleTimeout = cmp.Or(l.SettleTimeout, c.SettleTimeout)
-	return l
 }
 
 // leaveMargin is how much longer than the leader an agent waits until all have settled.

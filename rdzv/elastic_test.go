@@ -11,7 +11,7 @@ import (
 
 // elastic is a job of 2 to so many agents that starts at once when 2 have joined.
 func elastic(agents int) LeaderConfig {
-	return LeaderConfig{Tasks: agents, MinTasks: 2, Restarts: restart.Policy{Max: 9}}
+	return LeaderConfig{Tasks: agents, MinTasks: 2, Rules: Rules{Restarts: restart.Policy{Max: 9}}}
 }
 
 // variable is a job with a variable number of agents.
@@ -25,7 +25,7 @@ type variable struct {
 func vary(t *testing.T, start starter, c LeaderConfig) *variable {
 	t.Helper()
 	v := &variable{sessions: map[int]*Session{}, warnings: make(chan error, 10)}
-	c.Warn = into(v.warnings)
+	c.Notify = into(v.warnings)
 	v.job = start(t, c)
 	return v
 }

@@ -180,9 +180,9 @@ func TestReadyTwice(t *testing.T) {
 // Variables that rank 0 exports are the same on all nodes, whatever the members have.
 func TestExportedFacts(t *testing.T) {
 	for _, confirm := range []bool{false, true} {
-		var compared []Comparison
-		add := func(all []Comparison, _ bool) { compared = append(compared, all...) }
-		j := start(t, LeaderConfig{Tasks: 2, Compared: add})
+		var compared []Notice
+		add := func(n Notice) { compared = append(compared, n) }
+		j := start(t, LeaderConfig{Tasks: 2, Notify: add})
 		sessions := make([]*Session, 2)
 		facts := make([]Facts, 2)
 		for i := range sessions {
@@ -207,7 +207,7 @@ func TestExportedFacts(t *testing.T) {
 		if err := <-j.led; err != nil {
 			t.Error(err)
 		}
-		if len(compared) != 1 || compared[0].Fact != "NCCL_ALGO" || !compared[0].Differs() {
+		if len(compared) != 1 || compared[0].(NodesDiffer).Fact != "NCCL_ALGO" {
 			t.Errorf("confirm %t: %+v, want a difference of NCCL_ALGO only", confirm, compared)
 		}
 	}

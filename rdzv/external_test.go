@@ -114,7 +114,7 @@ func (j *job) leaderOf(s *Session) *Leader {
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	l := &Leader{config: s.config.leader(), client: r.Store.Client, run: r.Run.Keys, turn: turn}
+	l := &Leader{config: *s.config.Lead, client: r.Store.Client, run: r.Run.Keys, turn: turn}
 	if _, err := l.begin(j.ctx); err != nil {
 		j.t.Fatal(err)
 	}

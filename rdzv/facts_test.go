@@ -3,6 +3,7 @@ package rdzv
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -142,17 +143,12 @@ func TestLackGPUs(t *testing.T) {
 	}
 }
 
-// The leader compares the facts when all have joined. Differences prevent the start if one agent is
-// strict.
+// The leader compares the facts when all have joined. Differences are reported, or prevent the start if
+// one agent is strict.
 func TestStrict(t *testing.T) {
 	for _, strict := range []bool{false, true} {
-		compared := make(chan []Comparison, 1)
-		j := start(t, LeaderConfig{Tasks: 2, Compared: func(all []Comparison, isStrict bool) {
-			if isStrict != strict {
-				t.Errorf("strict is %v, want %v", isStrict, strict)
-			}
-			compared <- all
-		}})
+		var told []Notice
+		j := start(t, LeaderConfig{Tasks: 2, Notify: func(n Notice) { told = append(told, n) }})
 		sessions := make([]*Session, 2)
 		for i := range sessions {
 			m := member(i)
@@ -169,10 +165,21 @@ func TestStrict(t *testing.T) {
 		} else if !strict && err != nil {
 			t.Error(err)
 		}
-		if all := <-compared; len(all) != 2 || all[0].String() != text || all[1].Differs() {
-			t.Errorf("comparisons %+v", all)
-		}
 		each(sessions, func(i int, s *Session) { j.settle(s, succeeded(i)); j.leave(s) })
+		if err := <-j.led; err != nil {
+			t.Error(err)
+		}
+		var differences []string
+		if !strict {
+			differences = []string{text}
+		}
+		var got []string
+		for _, n := range told {
+			got = append(got, n.(NodesDiffer).String())
+		}
+		if !slices.Equal(got, differences) {
+			t.Errorf("strict %v: the notices are %q, want %q", strict, got, differences)
+		}
 	}
 }
 

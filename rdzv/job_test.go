@@ -255,9 +255,15 @@ func (j *job) joinWith(client *clientv3.Client, c Config) *Session {
 	return j.leavesAtEnd(s)
 }
 
-// into returns a LeaderConfig.Warn that delivers all but why an attempt has not started yet.
-func into(warnings chan<- error) func(error) {
-	return func(err error) {
+// into returns a LeaderConfig.Notify that delivers all warnings but why an attempt has not started
+// yet.
+func into(warnings chan<- error) func(Notice) {
+	return func(n Notice) {
+		w, is := n.(Warning)
+		if !is {
+			return
+		}
+		err := w.Err
 		if text := err.Error(); !strings.Contains(text, " starts in ") && !strings.Contains(text, " starts when ") {
 			warnings <- err
 		}

@@ -24,7 +24,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	registering := c.registration()
 	registering.Lead = func(ctx context.Context, turn registration.Turn) error {
 		l := &Leader{
-			config: c.leader(), client: client, run: e.registration.Run.Keys, turn: turn,
+			config: *c.Lead, client: client, run: e.registration.Run.Keys, turn: turn,
 		}
 		return l.serve(ctx)
 	}

@@ -37,10 +37,11 @@ type Leader struct {
 // is in the store, and watches what happens from then on; Run must be called next. ctx bounds the
 // call.
 func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*Leader, error) {
-	if c.Job == "" || !c.valid() {
+	if c.Job == "" || !c.Valid() {
 		return nil, fmt.Errorf("cannot lead job %q of %d tasks, at least %d, with %d spares", c.Job,
 			c.Tasks, c.MinTasks, c.Spares)
 	}
+	c.Complete()
 	l := &Leader{config: c, client: client, run: keys.OfJob(DefaultPrefix, c.Job).Only()}
 	over, err := l.begin(ctx)
 	if err == nil && over {
@@ -71,7 +72,7 @@ func (l *Leader) Run(ctx context.Context) error {
 		if _, interrupted := errors.AsType[kv.WatchError](err); !interrupted {
 			return err
 		}
-		if err = registration.AwaitReturn(ctx, l.config.returnsWithin()); err != nil {
+		if err = registration.AwaitReturn(ctx, l.config.ReturnTime); err != nil {
 			return err
 		}
 		before := l.state
@@ -93,7 +94,10 @@ func (l *Leader) begin(ctx context.Context) (over bool, err error) {
 	for i, pair := range found.Kvs {
 		snapshot[i] = l.change(pair, true)
 	}
-	l.state, l.writes, l.notices = rules.Restore(time.Now(), l.config.rules(&l.turn), snapshot)
+	l.state, l.writes, l.notices = rules.Restore(time.Now(), l.config, rules.Store{
+		Elected: l.turn.Elected(), Revoked: l.turn.Revoked, AllReturnTime: registration.AllReturnTime,
+		LeaseTTL: l.turn.LeaseTTL, LeaseLag: leaseLag,
+	}, snapshot)
 	l.events, l.cancel = events, stop
 	over = l.state.Over() && len(l.writes) == 0 // not by what is to be written now
 	if over {
@@ -101,6 +105,10 @@ func (l *Leader) begin(ctx context.Context) (over bool, err error) {
 	}
 	return over, nil
 }
+
+// leaseLag is how much later than at the end of its lease an agent may be lost: etcd looks for such
+// leases twice a second, and counts in seconds; and the agent may register again.
+const leaseLag = 2*time.Second + registration.ReturnTime
 
 func (l *Leader) change(pair *mvccpb.KeyValue, put bool) rules.Change {
 	c := rules.Change{Key: strings.TrimPrefix(string(pair.Key), l.run.Prefix), Rev: pair.ModRevision}
@@ -163,13 +171,14 @@ func (l *Leader) apply(ctx context.Context, response clientv3.WatchResponse) err
 	return nil
 }
 
-// follow calls the callbacks of the caller, and writes.
+// follow passes notices on, and writes.
 func (l *Leader) follow(ctx context.Context, writes []rules.Write, notices []rules.Notice) error {
 	for _, n := range notices {
 		if old, is := n.(rules.Forgotten); is {
 			_, _ = l.client.Compact(ctx, old.Rev) // fails if it has been done after a later question
+		} else if l.config.Notify != nil {
+			l.config.Notify(n)
 		}
-		l.config.tell(n)
 	}
 	for _, w := range writes {
 		if err := l.write(ctx, w); err != nil {

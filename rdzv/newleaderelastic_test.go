@@ -96,7 +96,7 @@ func TestLeaderOfAnElasticJobIsLostWhileAgentsGather(t *testing.T) {
 	})
 	t.Run("and too few tasks are left", func(t *testing.T) {
 		t.Parallel()
-		v := vary(t, startLeased, LeaderConfig{Tasks: 3, MinTasks: 3, LastCall: time.Hour})
+		v := vary(t, startLeased, LeaderConfig{Tasks: 3, MinTasks: 3, Rules: Rules{LastCall: time.Hour}})
 		for i := range 2 {
 			a := v.agent(i)
 			a.Self.Tasks = ranked(i, Unknown)
@@ -113,7 +113,7 @@ func TestLeaderOfAnElasticJobIsLostWhileAgentsGather(t *testing.T) {
 	})
 	t.Run("and another task with it", func(t *testing.T) { // of which nobody has written that it is lost
 		t.Parallel()
-		v := vary(t, startLeased, LeaderConfig{Tasks: 4, MinTasks: 3, LastCall: time.Hour})
+		v := vary(t, startLeased, LeaderConfig{Tasks: 4, MinTasks: 3, Rules: Rules{LastCall: time.Hour}})
 		for i := range 3 {
 			a := v.agent(i)
 			a.Self.Tasks = ranked(i, Unknown)

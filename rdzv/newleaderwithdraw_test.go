@@ -90,7 +90,7 @@ func TestLeaderWithdrawsBetweenAttempts(t *testing.T) {
 		all := make([]*Session, 3)
 		for i := range all {
 			c := j.replacing(i, 3, 1)
-			c.Lead.Warn = into(warnings)
+			c.Lead.Notify = into(warnings)
 			all[i] = j.joinWith(j.client(c.Self.ID), c)
 		}
 		j.worlds(all)
@@ -185,7 +185,7 @@ func TestElasticAgentWithdrawsWhileTheLeaderIsLost(t *testing.T) {
 // next attempt, and nobody takes it for a member of that.
 func TestSpareWithdrawsWhileTheAttemptFails(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j, all := withSpare(t, start, LeaderConfig{Warn: func(error) {}})
+		j, all := withSpare(t, start, LeaderConfig{})
 		spare := all[3]
 		if err := all[0].Fail(j.ctx, Worker{Code: 1, PID: 2000}); err != nil {
 			t.Fatal(err)

@@ -61,8 +61,7 @@ func TestNextAttemptAwaitsLostWorkers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := startWith(t, LeaderConfig{
-				Tasks: 4, Spares: 1, Restarts: restart.Policy{Max: 1},
-				PeerTimeout: presence.MinTimeout, LostGrace: testLostGrace,
+				Tasks: 4, Rules: Rules{Spares: 1, Restarts: restart.Policy{Max: 1}}, PeerTimeout: presence.MinTimeout, LostGrace: testLostGrace,
 			}, presence.MinTimeout)
 			var r renewals
 			all := j.withSpares(2)

@@ -12,8 +12,8 @@ import (
 func TestPrepare(t *testing.T) {
 	known, release := make(chan struct{}), make(chan struct{})
 	j := start(t, LeaderConfig{Tasks: 2,
-		Waiting: func(r Roster, _ time.Duration) {
-			if r.Joined == 1 && len(r.Waiting) == 1 && r.Waiting[0] == "node1 waits: for a file" {
+		Notify: func(n Notice) {
+			if r, is := n.(Waiting); is && r.Joined == 1 && len(r.Waiting) == 1 && r.Waiting[0] == "node1 waits: for a file" {
 				select {
 				case <-known:
 				default:

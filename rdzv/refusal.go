@@ -33,7 +33,7 @@ func (e *entry) afterRefusal(ctx context.Context, refusal error) (target, error)
 		return e.replaceRun(ctx, 0)
 	case !noPlace(refusal) && !isVersion:
 		return target{}, refusal
-	case !e.registration.Elects(), refusal == ErrFull && e.config.Lead.replaces():
+	case !e.registration.Elects(), refusal == ErrFull && e.config.Lead.Replaces():
 		return e.findLaterAttempt(ctx, refusal)
 	}
 	return e.awaitEnd(ctx, refusal)

@@ -38,7 +38,7 @@ func TestKeysOfAnAgent(t *testing.T) {
 			}, false},
 		} {
 			t.Run(name, func(t *testing.T) {
-				j := start(t, LeaderConfig{Tasks: 3, Spares: 1, Restarts: restart.Policy{Max: 1}})
+				j := start(t, LeaderConfig{Tasks: 3, Rules: Rules{Spares: 1, Restarts: restart.Policy{Max: 1}}})
 				all := j.withSpares(3)
 				j.worlds(all)
 				spare := all[2]

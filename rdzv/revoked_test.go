@@ -53,7 +53,7 @@ func TestLeasesAreRevoked(t *testing.T) {
 			for i := range all {
 				c := j.leased(i, 3)
 				c.Lead.Restarts = restart.Policy{Max: 9}
-				c.Lead.returnTime = 3 * time.Second // other tests use the processors
+				c.Lead.ReturnTime = 3 * time.Second // other tests use the processors
 				all[i] = j.joinWith(j.client(c.Self.ID), c)
 			}
 			revoke := func() {

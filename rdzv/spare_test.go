@@ -41,7 +41,7 @@ func (j *job) nextOf(i int, s *Session) *Session {
 // their ranks; then a loss ends the job.
 func TestSparesTakeOver(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Tasks: 5, Spares: 2, Restarts: restart.Policy{Max: 9}})
+		j := start(t, LeaderConfig{Tasks: 5, Rules: Rules{Spares: 2, Restarts: restart.Policy{Max: 9}}})
 		sessions := j.withSpares(5)
 		seatsOf := func() map[string]int {
 			seats := map[string]int{}
@@ -121,8 +121,7 @@ func TestSpareIsLost(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
 		warnings := make(chan error, 10)
 		j := start(t, LeaderConfig{
-			Tasks: 5, Spares: 3, Restarts: restart.Policy{Max: 1},
-			Warn: into(warnings),
+			Tasks: 5, Rules: Rules{Spares: 3, Restarts: restart.Policy{Max: 1}}, Notify: into(warnings),
 		})
 		sessions := j.withSpares(5)
 		j.worlds(sessions)
@@ -172,7 +171,7 @@ func TestSpareIsLost(t *testing.T) {
 // A spare that has taken over a seat is lost before the workers start: the next spare takes it.
 func TestSpareIsLostWhileTheNextAttemptGathers(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Tasks: 4, Spares: 2, Restarts: restart.Policy{Max: 1}})
+		j := start(t, LeaderConfig{Tasks: 4, Rules: Rules{Spares: 2, Restarts: restart.Policy{Max: 1}}})
 		sessions := j.withSpares(4)
 		j.worlds(sessions)
 		j.lose(sessions[1])

@@ -12,7 +12,7 @@ import (
 // A stall ends an attempt, for all agents with the same verdict, and as often as restarts are left
 // another attempt follows: two stalls are never the same bug.
 func TestStall(t *testing.T) {
-	j := start(t, LeaderConfig{Tasks: 2, Restarts: restart.Policy{Max: 2}})
+	j := start(t, LeaderConfig{Tasks: 2, Rules: Rules{Restarts: restart.Policy{Max: 2}}})
 	sessions := j.agents(2)
 	for attempt := range 3 {
 		j.worlds(sessions)

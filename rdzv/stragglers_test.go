@@ -8,8 +8,8 @@ import (
 func TestStragglersAreReported(t *testing.T) {
 	reported := make(chan Stragglers, 1)
 	j := start(t, LeaderConfig{
-		Tasks: 3, stragglingAfter: time.Millisecond,
-		Straggling: func(s Stragglers) { reported <- s },
+		Tasks: 3, StragglingAfter: time.Millisecond,
+		Notify: func(n Notice) { reported <- n.(Stragglers) },
 	})
 	two := member(1)
 	two.Tasks = Unplaced(2)
@@ -35,7 +35,7 @@ func TestStragglersAreReported(t *testing.T) {
 }
 
 func TestStragglersAreStopped(t *testing.T) {
-	j := start(t, LeaderConfig{Tasks: 3, ExitTimeout: 10 * time.Millisecond})
+	j := start(t, LeaderConfig{Tasks: 3, Rules: Rules{ExitTimeout: 10 * time.Millisecond}})
 	sessions := j.agents(3)
 	j.worlds(sessions)
 	j.settle(sessions[0], succeeded(0))

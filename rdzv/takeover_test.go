@@ -26,8 +26,8 @@ func TestCompactedLoss(t *testing.T) {
 	for i := range 2 {
 		c := j.leased(i, 3)
 		c.Lead.NextWaiting = func(last time.Duration) time.Duration { return last + time.Millisecond }
-		c.Lead.Waiting = func(r Roster, _ time.Duration) {
-			if r.Joined == 2 {
+		c.Lead.Notify = func(n Notice) {
+			if r, is := n.(Waiting); is && r.Joined == 2 {
 				select {
 				case joined <- true:
 				default:

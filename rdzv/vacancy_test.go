@@ -16,7 +16,7 @@ import (
 // replaceable is a job whose lost agents can be replaced.
 func replaceable(agents, restarts int) LeaderConfig {
 	return LeaderConfig{
-		Tasks: agents, Restarts: restart.Policy{Max: restarts}, Replaceable: true,
+		Tasks: agents, Rules: Rules{Restarts: restart.Policy{Max: restarts}}, Replaceable: true,
 	}
 }
 
@@ -138,7 +138,7 @@ func TestNewcomerTakesTheSeatOfALostAgent(t *testing.T) {
 // are told that the job has all its agents, and one on a node that has an agent which one that is.
 func TestOneNewcomerForEachVacancy(t *testing.T) {
 	c, warnings := replaceable(3, 1), make(chan error, 10)
-	c.Warn = into(warnings)
+	c.Notify = into(warnings)
 	j := start(t, c)
 	var sessions []*Session
 	for i := range 3 {
@@ -274,7 +274,7 @@ func TestFinalLoss(t *testing.T) {
 			lose   func(*job, *Session) error
 			want   restart.Reason
 		}{
-			"agent": {LeaderConfig{Restarts: restart.Policy{Max: 1}}, func(j *job, s *Session) error {
+			"agent": {LeaderConfig{Rules: Rules{Restarts: restart.Policy{Max: 1}}}, func(j *job, s *Session) error {
 				j.lose(s)
 				return nil
 			}, restart.Lost},
@@ -309,7 +309,7 @@ func TestFinalLoss(t *testing.T) {
 // If a holder is lost its agent is not: the same agents form the next attempt.
 func TestRestartAfterALossWithoutVacancy(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Tasks: 2, Restarts: restart.Policy{Max: 1}})
+		j := start(t, LeaderConfig{Tasks: 2, Rules: Rules{Restarts: restart.Policy{Max: 1}}})
 		sessions := j.agents(2)
 		j.worlds(sessions)
 		if err := sessions[1].ReportLoss(j.ctx, "lost the holder", false); err != nil {

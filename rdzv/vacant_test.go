@@ -99,7 +99,7 @@ func TestRunOutlivesItsAgents(t *testing.T) {
 		"no other attempt": {LeaderConfig{}, wait},
 		// The lease of 6 s, which is the store timeout, the grace and 1 s.
 		"another attempt": {
-			LeaderConfig{Restarts: restart.Policy{Max: 1}, LostGrace: time.Second}, time.Hour,
+			LeaderConfig{Rules: Rules{Restarts: restart.Policy{Max: 1}}, LostGrace: time.Second}, time.Hour,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestJoinEndsWhileProcessesMayRun(t *testing.T) {
 // the job goes on.
 func TestSpareLeavesWhenLeasesAreRevoked(t *testing.T) {
 	t.Parallel()
-	j, all := withSpare(t, startLeased, LeaderConfig{returnTime: 3 * time.Second})
+	j, all := withSpare(t, startLeased, LeaderConfig{ReturnTime: 3 * time.Second})
 	j.withdraws(all[3])
 	if err := j.ended(all[3]); err != ErrWithdrawn {
 		t.Fatal(err)

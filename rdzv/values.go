@@ -1,6 +1,7 @@
 package rdzv
 
 import (
+	rules "rdzv/rdzv/internal/job"
 	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/questions"
 	"rdzv/rdzv/internal/record"
@@ -40,6 +41,25 @@ type (
 	Worker       = record.Worker
 	World        = record.World
 )
+
+// LeaderConfig describes the job to lead, by the Rules of its user.
+type (
+	LeaderConfig = rules.Config
+	Rules        = rules.Rules
+)
+
+// A Notice tells of something that needs no answer: a [Waiting] while agents are missing, a
+// [NodesDiffer] for each difference that is no problem when all have joined, [Stragglers] some time
+// after the first success, or a [Warning].
+type (
+	Notice      = rules.Notice
+	Waiting     = record.Waiting
+	NodesDiffer = record.NodesDiffer
+	Warning     = rules.Warning
+)
+
+// MaxLostGrace is the largest LeaderConfig.LostGrace.
+const MaxLostGrace = rules.MaxLostGrace
 
 // Unknown is a rank or size that the launcher does not provide.
 const Unknown = record.Unknown

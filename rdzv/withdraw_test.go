@@ -106,7 +106,7 @@ func TestWithdrawalEndsTheJob(t *testing.T) {
 				t.Parallel()
 				lost := make(chan error, 1)
 				j, all := withSpare(t, start, LeaderConfig{
-					SettleTimeout: time.Second, Warn: func(err error) { lost <- err },
+					SettleTimeout: time.Second, Notify: func(n Notice) { lost <- n.(Warning).Err },
 				})
 				do(j, all, lost)
 				for _, s := range all[:3] {
@@ -164,7 +164,7 @@ func TestIdleAgentWithdraws(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				warnings := make(chan error, 1)
-				j, all := withSpare(t, start, LeaderConfig{Warn: into(warnings)})
+				j, all := withSpare(t, start, LeaderConfig{Notify: into(warnings)})
 				var rest []*Session
 				if test.between {
 					for i, sum := range j.failAttempt(all[:3], "x", 0) {
@@ -211,7 +211,7 @@ func TestIdleAgentWithdraws(t *testing.T) {
 // both.
 func TestWithdrawalRacesWithTheWorld(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j, all := withSpare(t, start, LeaderConfig{Warn: func(error) {}})
+		j, all := withSpare(t, start, LeaderConfig{})
 		j.failAttempt(all[:3], "x", 0)
 		next := make([]*Session, 4)
 		for i := range all {

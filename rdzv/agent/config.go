@@ -16,7 +16,6 @@ import (
 	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
-	"rdzv/rdzv/restart"
 	"rdzv/wrap"
 )
 
@@ -63,9 +62,6 @@ type Config struct {
 	// largest one: the job starts, and goes on after a loss, with so many; 0 is Nodes. Under srun
 	// Nodes is the number of its tasks, one on each node. Not with Spares.
 	MinNodes int
-	// LastCall (--last-call) is how long such a job waits for more nodes when MinNodes have joined; 0
-	// is 30 s, see [None].
-	LastCall time.Duration
 	// NodeRank (--node-rank) is the position of this agent among those of a job that no launcher
 	// started, 0 to Nodes-1: different on each agent, or nil on all, which then have an order of their
 	// own. Only with it can several agents of one job run on one host.
@@ -102,6 +98,12 @@ type Config struct {
 	// PortLow and PortHigh (--port-range) are the range of the store's port; both 0 is 29600 to 29999.
 	PortLow, PortHigh int
 
+	// Rules (--max-restarts, --no-restart-on, --spares, --last-call, --exit-timeout) are those of the
+	// agent that leads the job. With MinNodes a LastCall of 0 is 30 s, see [None]. Spares are without
+	// a launcher besides Nodes, under srun among its tasks, one on each node. See [AttemptFailed]
+	// about Restarts.
+	rdzv.Rules
+
 	// JoinTimeout (--join-timeout) is how long to wait until all agents have joined; 0 is 10 min, and
 	// [None] no limit.
 	JoinTimeout time.Duration
@@ -115,10 +117,6 @@ type Config struct {
 	// Grace (--grace) is the time between SIGTERM and SIGKILL when workers are stopped; 0 is 10 s, and
 	// [None] sends SIGKILL right after SIGTERM.
 	Grace time.Duration
-	// ExitTimeout (--exit-timeout) stops the workers that still run so long after the first one
-	// succeeded; 0 never does.
-	ExitTimeout time.Duration
-
 	// StallTimeout (--stall-timeout) is how long all workers of the job may run without any of them
 	// writing a byte, reaching init_process_group, ending, or launching a collective operation of
 	// which NCCL tells: the job has stalled then. Time in which the agents were stopped, or a worker
@@ -132,21 +130,12 @@ type Config struct {
 	// the event.
 	DescribeStall func(Stalled) string
 
-	// Restarts (--max-restarts and --no-restart-on) says after which failures all workers of the job
-	// are started again, see [AttemptFailed]. That of the agent that leads the job counts.
-	Restarts restart.Policy
-
 	// HealthCmd (--health-cmd) is a command of /bin/sh that has to succeed on each node before each
 	// attempt, within HealthTimeout (--health-timeout); 0 is 1 min. One agent of each node runs it
 	// while the agents join. A node where it fails is lost to the job, as if its agent were: a spare
 	// takes its place, or the job ends.
 	HealthCmd     string
 	HealthTimeout time.Duration
-
-	// Spares (--spares) is how many agents of the job run no workers until they take over the ranks of
-	// a lost one: without a launcher besides Nodes, under srun among its tasks, one on each node. All
-	// agents must have the same.
-	Spares int
 
 	// Strict (--strict) makes differences between nodes problems: the job then starts only if the
 	// nodes do not differ. It is enough if one agent of the job has it.
@@ -280,7 +269,7 @@ const None time.Duration = math.MinInt64
 // StoreTimeout, which depends on others. They are those of "rdzv exec".
 func Defaults() Config {
 	return Config{
-		JoinTimeout: 10 * time.Minute, LastCall: 30 * time.Second, Grace: 10 * time.Second,
+		JoinTimeout: 10 * time.Minute, Rules: rdzv.Rules{LastCall: 30 * time.Second}, Grace: 10 * time.Second,
 		PeerTimeout: presence.DefaultTimeout, HealthTimeout: time.Minute,
 		PortLow: meet.DefaultPortLo, PortHigh: meet.DefaultPortHi,
 		Device: envmap.DeviceIndex, Bind: envmap.BindNone,

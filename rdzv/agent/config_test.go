@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdzv/envmap"
+	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/presence"
 )
@@ -78,7 +79,7 @@ func TestValidateReportsAll(t *testing.T) {
 // The zero value of a field is its default, and None is no time at all.
 func TestZeroConfigIsDefaults(t *testing.T) {
 	zero, none := agent.Config{}, agent.Config{
-		Grace: agent.None, JoinTimeout: agent.None, LastCall: agent.None,
+		Grace: agent.None, JoinTimeout: agent.None, Rules: rdzv.Rules{LastCall: agent.None},
 	}
 	for _, c := range []*agent.Config{&zero, &none} {
 		c.Program = []string{"/bin/true"}

@@ -127,25 +127,15 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 func (c *connection) leaderConfig() rdzv.LeaderConfig {
 	l := c.local
 	lead := rdzv.LeaderConfig{
-		Job: l.Job, Tasks: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
-		Unattended: !l.Placement.Launcher.Reports(), Refused: c.refusals.ByToken,
-		OtherVersion: c.refusals.ByVersion,
-		MinTasks:     l.layout().MinTasks(), LastCall: l.Config.LastCall,
-		SettleTimeout: l.Config.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
-		Waiting: func(r rdzv.Roster, waited time.Duration) {
-			c.events.send(Waiting{r, rdzv.Seconds(waited)})
-		},
-		NextWaiting: cadence.Cadence{Every: l.Config.ReportEvery}.Next,
-		Compared:    c.events.compared,
-		Restarts:    l.Config.Restarts,
-		LostGrace:   l.Config.lostGrace(),
-		Spares:      l.Config.Spares,
-		Replaceable: l.layout().MayReplace(c.sharedStore()),
-		Warn:        func(err error) { c.events.diagnose(Warning, err) },
-		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
+		Rules: l.Config.Rules, Job: l.Job, Tasks: l.Agents, MinTasks: l.layout().MinTasks(),
+		Nodes: meet.NodesOf(c.meetConfig()), Unattended: !l.Placement.Launcher.Reports(),
+		Refused: c.refusals.ByToken, OtherVersion: c.refusals.ByVersion,
+		Replaceable:   l.layout().MayReplace(c.sharedStore()),
+		SettleTimeout: l.Config.settleTimeout(), LostGrace: l.Config.lostGrace(),
+		Notify: c.events.notice, NextWaiting: cadence.Cadence{Every: l.Config.ReportEvery}.Next,
 	}
-	if l.Config.Check != nil { // spares are checked like other nodes, and there are no workers
-		lead.Spares, lead.Straggling = 0, nil
+	if l.Config.Check != nil { // spares are checked like other nodes
+		lead.Spares = 0
 	}
 	return lead
 }

@@ -27,7 +27,7 @@ func TestStoreThatCannotBeRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("cannot remove the store's directory")
-	leads := rdzv.LeaderConfig{Job: "job", Tasks: 1, Warn: func(error) {}}
+	leads := rdzv.LeaderConfig{Job: "job", Tasks: 1, Notify: func(rdzv.Notice) {}}
 	h, err := storehost.New(t.Context(), unremovable{s, broken}, nil, leads)
 	if err != nil {
 		t.Fatal(err)

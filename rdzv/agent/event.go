@@ -25,6 +25,13 @@ type Event interface {
 	Type() string
 }
 
+// What the leader of the job tells.
+type (
+	Waiting     = rdzv.Waiting
+	NodesDiffer = rdzv.NodesDiffer
+	Stragglers  = rdzv.Stragglers
+)
+
 // Placed says what the launcher and the Config determine about this agent. Every agent reports it
 // first, before it looks for the others.
 type Placed struct {
@@ -146,26 +153,12 @@ type StoreFound struct {
 	Own  string `json:"own_addr,omitempty"` // this agent's own address on the connection
 }
 
-// Waiting says which agents have joined and which have not. The host of the store reports it, at
-// increasing intervals, see Config.ReportEvery.
-type Waiting struct {
-	rdzv.Roster
-	Waited rdzv.Seconds `json:"waited_seconds"` // since this agent began to host the store
-}
-
 // WorldAgreed says that all agents have joined, and this agent is about to start its workers. Every
 // agent reports it, unless the job ends before.
 type WorldAgreed struct {
 	rdzv.World
 	// Announce says that this agent tells the user who has taken over the ranks of lost agents.
 	Announce bool `json:"-"`
-}
-
-// NodesDiffer says that the nodes differ in a fact that should be the same on all of them, such as
-// the version of python, or in a variable. The host of the store reports it, when all agents have
-// joined and before any worker starts, unless the difference is a problem (Config.Strict).
-type NodesDiffer struct {
-	rdzv.Comparison
 }
 
 // EnvironmentNote says that a variable of the workers was replaced, will not work, or was set for a
@@ -200,12 +193,6 @@ type WorkerExited struct {
 // job reports it too, if it is on another node.
 type InitProgress struct {
 	rdzv.InitProgress
-}
-
-// Stragglers says which workers are still running long after another one succeeded. The host of the
-// store reports it, once, 10 s after the first success.
-type Stragglers struct {
-	rdzv.Stragglers
 }
 
 // Stalled says that the workers of the attempt make no progress (Config.StallTimeout). The event
@@ -416,14 +403,11 @@ func (DifferentNodes) Type() string   { return "different_nodes" }
 func (RanksMissing) Type() string     { return "ranks_missing" }
 func (NoMulticast) Type() string      { return "no_multicast" }
 func (StoreFound) Type() string       { return "store_found" }
-func (Waiting) Type() string          { return "waiting" }
 func (WorldAgreed) Type() string      { return "world_agreed" }
-func (NodesDiffer) Type() string      { return "nodes_differ" }
 func (EnvironmentNote) Type() string  { return "environment_note" }
 func (WorkerStarted) Type() string    { return "worker_started" }
 func (WorkerExited) Type() string     { return "worker_exited" }
 func (InitProgress) Type() string     { return "init_progress" }
-func (Stragglers) Type() string       { return "stragglers" }
 func (Stalled) Type() string          { return "stalled" }
 func (JobEnded) Type() string         { return "job_ended" }
 func (AttemptFailed) Type() string    { return "attempt_failed" }

@@ -43,14 +43,14 @@ func TestMarshalEvent(t *testing.T) {
 		}}},
 		NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), NoBeacon: true, Store: "10.77.0.11",
 			JoinLine: "RDZV_JOIN=secret"},
-		Waiting{roster, rdzv.Seconds(5 * time.Second)},
+		Waiting{Roster: roster, Waited: rdzv.Seconds(5 * time.Second)},
 		WorldAgreed{World: rdzv.World{
 			Job: "train", Size: 16, Agents: 2, Nodes: 2, StoreHost: "node1",
 			MasterAddr: "10.77.0.11", MasterPort: 41235,
 			Layout: []rdzv.NodeRanks{{Host: "node1", Ranks: "0-7"}, {Host: "node2", Ranks: "8-15"}},
 			Seat:   rdzv.Seat{Tasks: []rdzv.SeatTask{{Rank: 8, Slots: 8}}, LocalSize: 8, Node: 1},
 		}},
-		NodesDiffer{rdzv.Comparison{Fact: "python", Groups: []rdzv.Group{
+		NodesDiffer{Comparison: rdzv.Comparison{Fact: "python", Groups: []rdzv.Group{
 			{Value: "3.11", Hosts: []string{"node1", "node2"}},
 			{Value: "3.9", Hosts: []string{"node3"}},
 		}}},
@@ -61,9 +61,9 @@ func TestMarshalEvent(t *testing.T) {
 			First: new(5), Python: 4711, Waited: rdzv.Seconds(10 * time.Second),
 		}},
 		InitProgress{rdzv.InitProgress{Ranks: 8, Reached: 8, Waited: rdzv.Seconds(34 * time.Second)}},
-		Stragglers{rdzv.Stragglers{
+		Stragglers{
 			After: rdzv.Seconds(10 * time.Second), Running: []rdzv.Straggler{{Rank: 3, Host: "node2"}},
-		}},
+		},
 		JobEnded{Job: "train", Verdict: &verdict, Hosting: true, Leads: true, Announce: true,
 			StoreHost: "node1"},
 		JobEnded{

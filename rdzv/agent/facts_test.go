@@ -1,27 +1,11 @@
 package agent
 
 import (
-	"fmt"
 	"maps"
 	"testing"
 
 	"rdzv/envmap"
-	"rdzv/rdzv"
 )
-
-// Differences are reported as events, unless they are problems; what is equal is not.
-func TestCompared(t *testing.T) {
-	equal := rdzv.Comparison{Fact: "torch", Groups: make([]rdzv.Group, 1)}
-	different := rdzv.Comparison{Fact: "python", Groups: make([]rdzv.Group, 2)}
-	for strict, want := range map[bool]string{false: "[python]", true: "[]"} {
-		var facts []string
-		record := func(e Event) { facts = append(facts, e.(NodesDiffer).Fact) }
-		(&reporter{events: record}).compared([]rdzv.Comparison{equal, different}, strict)
-		if got := fmt.Sprint(facts); got != want {
-			t.Errorf("strict %v: reported %s, want %s", strict, got, want)
-		}
-	}
-}
 
 // An agent publishes no values of variables that it is told to export, also if another one runs
 // rank 0 and the launcher has forwarded them.

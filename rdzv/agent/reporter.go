@@ -124,11 +124,12 @@ func (r *reporter) names(what string, names []string) {
 	r.send(EnvironmentNote{Text: what + ": " + strings.Join(names, ", "), Verbose: true})
 }
 
-// compared reports the differences between the nodes, unless the verdict has them.
-func (r *reporter) compared(all []rdzv.Comparison, strict bool) {
-	for _, comparison := range all {
-		if _, isProblem := comparison.Problem(strict); comparison.Differs() && !isProblem {
-			r.send(NodesDiffer{comparison})
-		}
+// notice reports what the leader tells.
+func (r *reporter) notice(n rdzv.Notice) {
+	switch n := n.(type) {
+	case rdzv.Warning:
+		r.diagnose(Warning, n.Err)
+	case Event:
+		r.send(n)
 	}
 }

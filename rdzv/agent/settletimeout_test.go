@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/rdzv"
 	"rdzv/rdzv/restart"
 )
 
@@ -19,7 +20,7 @@ func TestSettleTimeout(t *testing.T) {
 		{time.Second, 1, 15 * time.Second},
 		{time.Minute, 1, 65 * time.Second},
 	} {
-		config := Config{Grace: test.grace, PeerTimeout: peer, Restarts: restart.Policy{Max: test.restarts}}
+		config := Config{Grace: test.grace, PeerTimeout: peer, Rules: rdzv.Rules{Restarts: restart.Policy{Max: test.restarts}}}
 		if got := config.settleTimeout(); got != test.want {
 			t.Errorf("%v: settle timeout %v", test, got)
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"rdzv/rdzv"
 	"rdzv/rdzv/restart"
 )
 
@@ -35,8 +36,8 @@ func TestSparesOfLaunchers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := Plan(Config{
-				Environ: append(test.environ, "PATH=/bin:/usr/bin"), Nodes: test.nodes, Spares: test.spares,
-				Restarts: restart.Policy{Max: 1}, Program: []string{"true"},
+				Environ: append(test.environ, "PATH=/bin:/usr/bin"), Nodes: test.nodes, Rules: rdzv.Rules{Spares: test.spares, Restarts: restart.Policy{Max: 1}},
+				Program: []string{"true"},
 			})
 			if test.want != "" {
 				if err == nil || !strings.Contains(err.Error(), test.want) {

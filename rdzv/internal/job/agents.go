@@ -137,12 +137,12 @@ func (a *agents) hasDeparted(id string) {
 
 // followDeparting notes which of those that depart have left. Where agents have leases, the end of
 // one may be why agent/ID is gone: who leaves puts lost/ID in the same transaction.
-func (a *agents) followDeparting(now time.Time, c *Config) {
+func (a *agents) followDeparting(now time.Time, c *settings) {
 	for id, m := range a.departing {
 		switch _, there := a.present[id]; {
 		case there:
 		case c.Elected:
-			a.miss(now, id, m, c.returnTime(c.ReturnTime))
+			a.miss(now, id, m, c.returnTime())
 		default:
 			a.hasDeparted(id)
 		}

@@ -9,7 +9,7 @@ import (
 
 // attempt is one attempt of the job: its features, each of which knows those that it needs.
 type attempt struct {
-	config *Config
+	config *settings
 	agents *agents
 	number int
 	began  time.Time // when the first world of the job was published; zero before
@@ -30,7 +30,7 @@ type attempt struct {
 	previous  previous
 }
 
-func newAttempt(c *Config, all *agents, number int, now, began time.Time) *attempt {
+func newAttempt(c *settings, all *agents, number int, now, began time.Time) *attempt {
 	a := &attempt{config: c, agents: all, number: number, began: began, keys: run.Attempt(number)}
 	a.phase.later = number > c.Attempt
 	a.members.byID = map[string]*member{}
@@ -119,7 +119,7 @@ type previous struct {
 // forget deletes the keys of the attempt before this one, so that the store does not grow. All
 // agents have joined this attempt. The world of the first one stays: it keeps other agents from
 // joining.
-func (p *previous) forget(t *turn, number int, c *Config) {
+func (p *previous) forget(t *turn, number int, c *settings) {
 	if p.forgotten {
 		return
 	}

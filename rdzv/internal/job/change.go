@@ -40,23 +40,12 @@ type Op struct {
 	Value    any
 }
 
-// A Notice tells the caller of something that needs no answer: one of the types below.
+// A Notice tells the caller of something that needs no answer: a record.Waiting while agents are
+// missing, a record.NodesDiffer, a record.Stragglers, or one of the types below.
 type Notice any
 
 type (
-	// Waiting says that agents are missing, so long after the attempt began.
-	Waiting struct {
-		Roster Roster
-		After  time.Duration
-	}
-	// Compared has the facts of all members, see LeaderConfig.Compared of package rdzv.
-	Compared struct {
-		All    []Comparison
-		Strict bool
-	}
-	// Straggling says that workers still run although others have succeeded.
-	Straggling struct{ Stragglers }
-	// Warning has an error that does not end the job, see LeaderConfig.Warn of package rdzv.
+	// Warning has an error that does not end the job.
 	Warning struct{ Err error }
 	// Forgotten says that no agent needs what is older than a revision.
 	Forgotten struct{ Rev int64 }

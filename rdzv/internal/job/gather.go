@@ -13,7 +13,7 @@ import (
 
 // gathering is how the members of an attempt join it, until the world is agreed.
 type gathering struct {
-	config   *Config
+	config   *settings
 	agents   *agents
 	members  *members
 	phase    *phase

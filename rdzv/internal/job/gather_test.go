@@ -8,8 +8,8 @@ import (
 // An elastic job starts when all have joined, or enough and the last call is over, which starts
 // again if one of them is lost.
 func TestLastCall(t *testing.T) {
-	c := Config{Tasks: 3, MinTasks: 2, LastCall: time.Second}
-	s := newState(base, c)
+	c := Config{Tasks: 3, MinTasks: 2, Rules: Rules{LastCall: time.Second}}
+	s := newState(base, c, Store{})
 	world := func(writes []Write) bool { return len(writes) > 0 && writes[0].What == "publish the world" }
 	s.Apply(base, puts(joinedAgent(0), 1)...)
 	s.Apply(base, puts(joinedAgent(1), 2)...)
@@ -37,8 +37,8 @@ func TestJoinTimeoutCountsAgain(t *testing.T) {
 	}
 	// One more agent may join, so that the loss of one of two does not end the job.
 	s := newState(base, Config{
-		Tasks: 3, MinTasks: 2, LastCall: time.Hour, Elected: true, ReturnTime: time.Hour,
-	})
+		Tasks: 3, MinTasks: 2, Rules: Rules{LastCall: time.Hour}, ReturnTime: time.Hour,
+	}, Store{Elected: true})
 	s.Apply(base, puts(patient(0), 1)...)
 	s.Apply(base, puts(patient(1), 2)...)
 	s.Apply(base, Change{run.Agents().Of("agent-0"), patient(0), 3},
@@ -74,7 +74,7 @@ func TestDeadlineWithoutMembers(t *testing.T) {
 
 // An agent that finds no vacant seat waits no longer than its join timeout.
 func TestUnseatedAgentWaits(t *testing.T) {
-	s := newState(base, Config{Tasks: 1, Replaceable: true})
+	s := newState(base, Config{Tasks: 1, Replaceable: true}, Store{})
 	s.attempt.phase.later = true
 	m := joinedAgent(5)
 	m.JoinWithin = time.Minute

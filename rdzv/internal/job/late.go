@@ -12,7 +12,7 @@ import (
 // for a seat: that of a spare, with which it is a member of the next attempt, or that the job is
 // full.
 type late struct {
-	config  *Config
+	config  *settings
 	agents  *agents
 	members *members
 	waiting []Member

@@ -18,7 +18,7 @@ func TestLateAgents(t *testing.T) {
 		"no world yet":        {3, false, true, false, true},
 	} {
 		m := in("", joinedAgent(0), joinedAgent(1))
-		l := late{config: &Config{Tasks: c.agents}, agents: &agents{}, members: m}
+		l := late{config: &settings{Config: Config{Tasks: c.agents}}, agents: &agents{}, members: m}
 		l.add(joinedAgent(5))
 		call := &turn{now: base}
 		joined := l.answer(call, run.Attempt(0), c.agreed, c.isLast)
@@ -41,7 +41,7 @@ func TestLateAgents(t *testing.T) {
 func TestLateAgentWaits(t *testing.T) {
 	all := agents{present: map[string]*Member{}, gone: map[string]bool{}}
 	all.miss(base, "agent-1", nil, time.Second)
-	l := late{config: &Config{Tasks: 2}, agents: &all, members: in("", joinedAgent(0), joinedAgent(1))}
+	l := late{config: &settings{Config: Config{Tasks: 2}}, agents: &all, members: in("", joinedAgent(0), joinedAgent(1))}
 	l.add(joinedAgent(5))
 	call := &turn{now: base}
 	if l.answer(call, run.Attempt(0), false, false); len(call.writes) > 0 || len(l.waiting) != 1 {

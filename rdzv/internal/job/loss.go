@@ -12,7 +12,7 @@ import (
 // losses decides what the loss of an agent means for the job: whether that goes on without it, or
 // with another one in its place.
 type losses struct {
-	config  *Config
+	config  *settings
 	agents  *agents
 	members *members
 	phase   *phase

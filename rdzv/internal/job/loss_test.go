@@ -31,7 +31,7 @@ func TestWhetherAnAttemptFollows(t *testing.T) {
 			one.seat.Spare = c.spare && i == 2
 			one.settled = i > 0 || !c.unsettled
 		}
-		l := losses{config: &c.config, agents: &agents{}, members: m,
+		l := losses{config: &settings{Config: c.config}, agents: &agents{}, members: m,
 			phase: &phase{complete: true, world: &World{}}}
 		if got := l.mayFollow(); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
@@ -72,7 +72,7 @@ func TestLossBetweenAttempts(t *testing.T) {
 		"no other agent": {Config{Tasks: 2}, true},
 		"replaceable":    {Config{Tasks: 2, Replaceable: true}, false},
 	} {
-		s := newState(base, c.config)
+		s := newState(base, c.config, Store{})
 		s.attempt.phase.later = true
 		for _, m := range in("", joinedAgent(0), joinedAgent(1)).all {
 			s.attempt.members.add(m)

@@ -11,7 +11,7 @@ import (
 
 // outcomes are how the workers of the agents have ended.
 type outcomes struct {
-	config  *Config
+	config  *settings
 	agents  *agents
 	members *members
 	end     *ending

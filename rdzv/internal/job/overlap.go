@@ -23,7 +23,7 @@ type overlap struct {
 // was lost at a time: if it is proved that none runs by the margin only. If the agent was not heard
 // for the peer timeout the lease of its workers is over. In any other case it may have been renewed
 // just before.
-func (o *overlap) await(since time.Time, l Loss, host string, c *Config) {
+func (o *overlap) await(since time.Time, l Loss, host string, c *settings) {
 	wait := lostMargin
 	switch {
 	case l.Left:

@@ -19,7 +19,7 @@ func TestAwaitWorkers(t *testing.T) {
 	} {
 		s := newState(base, Config{
 			Tasks: 2, LostGrace: grace, PeerTimeout: ttl,
-		})
+		}, Store{})
 		s.attempt.members.add(&member{Member: joinedAgent(0), here: true})
 		s.attempt.phase.complete = true
 		s.lose(&turn{now: base}, joinedAgent(0).ID, c.why)

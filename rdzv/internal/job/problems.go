@@ -33,12 +33,11 @@ func (p *problems) mayStart(t *turn, all []Member, problem *Problem) bool {
 func (p *problems) compare(t *turn, members []Member) (differences []NodeProblem, more int) {
 	all := record.Compare(p.phase.exports.Without(members))
 	strict := slices.ContainsFunc(members, func(m Member) bool { return m.Strict })
-	if !p.phase.later {
-		t.notify(Compared{all, strict})
-	}
 	for _, one := range all {
-		if p, is := one.Problem(strict); is {
-			differences = append(differences, NodeProblem{Problem: p})
+		if problem, is := one.Problem(strict); is {
+			differences = append(differences, NodeProblem{Problem: problem})
+		} else if one.Differs() && !p.phase.later {
+			t.notify(record.NodesDiffer{Comparison: one})
 		}
 	}
 	return record.Cut(differences)

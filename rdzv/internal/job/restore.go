@@ -9,8 +9,10 @@ import (
 
 // Restore returns the state of a job whose leader is new, from what is in the store at one
 // revision, and what follows from it.
-func Restore(now time.Time, c Config, snapshot []Change) (*State, []Write, []Notice) {
-	s, t := newState(now, c), &turn{now: now, restoring: true}
+func Restore(
+	now time.Time, c Config, in Store, snapshot []Change,
+) (*State, []Write, []Notice) {
+	s, t := newState(now, c, in), &turn{now: now, restoring: true}
 	snapshot = slices.Clone(snapshot)
 	slices.SortFunc(snapshot, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.Rev, b.Rev), strings.Compare(a.Key, b.Key))
@@ -36,7 +38,7 @@ func (s *State) missAbsent(now time.Time) {
 	}
 	for _, m := range all {
 		if _, there := s.agents.present[m.ID]; !there {
-			s.agents.miss(now, m.ID, new(m.Identity()), s.config.returnTime(s.config.ReturnTime))
+			s.agents.miss(now, m.ID, new(m.Identity()), s.config.returnTime())
 		}
 	}
 }

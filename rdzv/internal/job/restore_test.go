@@ -29,12 +29,12 @@ func TestLossThatNoLeaderHasSeen(t *testing.T) {
 		"too few left": {Config{Tasks: 2, MinTasks: 2}, 1, "1 task is left, and the job needs 2"},
 		"enough":       {Config{Tasks: 3, MinTasks: 2}, 1, ""},
 	} {
-		c.config.Elected = true
 		first, second := joinedAgent(0), joinedAgent(1)
 		first.Node, second.Node = "node0", "node1"
 		first.Tasks, second.Tasks = ranked(min(c.rank, 0)), ranked(c.rank)
 		snapshot := append(puts(first, 3), Change{run.Attempt(0).Members().Of(second.ID), second, 4})
-		s, writes, _ := Restore(base, c.config, snapshot)
+		s, _, _ := Restore(base, c.config, Store{Elected: true}, snapshot)
+		writes, _ := s.Apply(base.Add(time.Second)) // it has not registered again
 		if len(writes) != 1 || writes[0].Ops[0].Key != run.Lost().Of(second.ID) {
 			t.Errorf("%s: writes %v, want that agent-1 is lost", name, writes)
 			continue
@@ -57,7 +57,7 @@ func TestLossThatTheLeaderBeforeHasWritten(t *testing.T) {
 	first, second := joinedAgent(0), joinedAgent(1)
 	snapshot := append(puts(first, 3), Change{run.Attempt(0).Members().Of(second.ID), second, 4},
 		Change{run.Lost().Of(second.ID), Loss{After: time.Second}, 5})
-	s, writes, notices := Restore(base, Config{Tasks: 3, MinTasks: 1, LastCall: time.Second}, snapshot)
+	s, writes, notices := Restore(base, Config{Tasks: 3, MinTasks: 1, Rules: Rules{LastCall: time.Second}}, Store{}, snapshot)
 	if len(writes) > 0 || len(notices) > 0 || s.attempt.members.here != 1 {
 		t.Errorf("writes %v, notices %v, %d members", writes, notices, s.attempt.members.here)
 	}
@@ -65,8 +65,7 @@ func TestLossThatTheLeaderBeforeHasWritten(t *testing.T) {
 
 // The world waits until it is known whether a member whose lease was revoked is lost.
 func TestNoWorldWithAnAgentThatMayBeLost(t *testing.T) {
-	c := Config{Tasks: 2, Elected: true, ReturnTime: time.Second}
-	s := newState(base, c)
+	s := newState(base, Config{Tasks: 2, ReturnTime: time.Second}, Store{Elected: true})
 	second := joinedAgent(1)
 	s.Apply(base, puts(second, 2)...)
 	s.Apply(base, Change{Key: run.Agents().Of(second.ID), Rev: 3})
@@ -85,9 +84,10 @@ func TestNoWorldWithAnAgentThatMayBeLost(t *testing.T) {
 // The watch of a leader is interrupted when it has written that an agent is lost, and has yet to read
 // that. What it finds again must not forget that processes of the lost agent may run.
 func TestInterruptedWatchForgetsNoLoss(t *testing.T) {
-	c := Config{Tasks: 2, Elected: true, Replaceable: true, Restarts: restart.Policy{Max: 3},
-		LostGrace: 4 * time.Second, LeaseTTL: 10 * time.Second, ReturnTime: time.Second}
-	before, keys, rev := newState(base, c), map[string]Change{}, int64(1)
+	c := Config{Tasks: 2, Replaceable: true, Rules: Rules{Restarts: restart.Policy{Max: 3}},
+		LostGrace: 4 * time.Second, ReturnTime: time.Second}
+	etcd := Store{Elected: true, LeaseTTL: 10 * time.Second}
+	before, keys, rev := newState(base, c, etcd), map[string]Change{}, int64(1)
 	var apply func(at time.Time, changes ...Change)
 	apply = func(at time.Time, changes ...Change) {
 		for _, one := range changes {
@@ -125,9 +125,9 @@ func TestInterruptedWatchForgetsNoLoss(t *testing.T) {
 	key := run.Lost().Of(second.ID)
 	keys[key] = Change{key, writes[0].Ops[0].Value, rev + 1}
 	at = at.Add(c.ReturnTime)
-	after, _, _ := Restore(at, c, slices.Collect(maps.Values(keys)))
+	after, _, _ := Restore(at, c, etcd, slices.Collect(maps.Values(keys)))
 	after.Continue(before)
-	if wait := after.overlap.clearAt.Sub(at); wait < c.LeaseTTL {
+	if wait := after.overlap.clearAt.Sub(at); wait < etcd.LeaseTTL {
 		t.Errorf("processes of the lost agent may run for %v", wait)
 	}
 }

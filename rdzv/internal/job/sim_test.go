@@ -82,9 +82,8 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 	s.hosted = s.rng.IntN(4) == 0
 	s.kinds[hostedStore] = s.hosted
 	c := &s.config
-	*c = Config{
-		Job: "test", LostGrace: s.between(0, 4*time.Second), Elected: !s.hosted, LeaseLag: 3 * time.Second,
-	}
+	c.Job, c.LostGrace = "test", s.between(0, 4*time.Second)
+	c.Elected, c.LeaseLag = !s.hosted, 3*time.Second
 	c.LeaseTTL = []time.Duration{3 * time.Second, 10 * time.Second}[s.rng.IntN(2)]
 	if s.hosted {
 		c.PeerTimeout = c.LeaseTTL
@@ -93,7 +92,6 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 	}
 	c.SettleTimeout = max(10*time.Second, c.LeaseTTL) + 5*time.Second
 	c.Restarts = restart.Policy{Max: s.rng.IntN(4)}
-	c.Straggling = true
 	c.NextWaiting = func(last time.Duration) time.Duration { return last + 10*time.Second }
 	s.launched = s.rng.IntN(2) == 0
 	start, nodes := n, s.layout(n)

@@ -53,7 +53,7 @@ var faults = []fault{
 		"		s.overlap.await(since, loss, s.agents.departing[id].Host, &s.config)\n", ""}},
 	{"an interrupted watch forgets a loss", "restore.go", []string{"if !before.agents.gone[id] {", "if !before.agents.gone[id] && false {"}},
 	{"a restored leader gives no time to register again", "restore.go", []string{
-		"s.config.returnTime(s.config.ReturnTime))", "s.config.returnTime(0))"}},
+		"s.config.returnTime())", "0)"}},
 	{"a late request settles an attempt that is forgotten", "next.go", []string{
 		"[]Cond{absent(a.keys.Settled()), unchanged}", "[]Cond{absent(a.keys.Settled()), {Key: unchanged.Key, " +
 			"Exists: unchanged.Exists}}"}},

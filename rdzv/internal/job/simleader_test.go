@@ -67,7 +67,7 @@ func (l *leader) restore(snapshot []Change) (writes []Write) {
 	c := l.config
 	c.AllReturnTime = 15 * time.Second
 	c.Revoked = func() bool { return l.revokedAt > 0 && l.now < l.revokedAt+time.Minute }
-	l.state, writes, _ = Restore(l.time(), c, snapshot)
+	l.state, writes, _ = Restore(l.time(), c.Config, c.Store, snapshot)
 	return writes
 }
 
@@ -228,7 +228,7 @@ func (l *leader) compare(rev int64, writes []Write) {
 		return
 	}
 	l.kinds[compared] = true
-	restored, _, _ := Restore(l.time(), l.config, l.snapshot())
+	restored, _, _ := Restore(l.time(), l.config.Config, l.config.Store, l.snapshot())
 	if len(restored.agents.missing) > 0 {
 		return
 	}

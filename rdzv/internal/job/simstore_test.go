@@ -17,7 +17,7 @@ import (
 type simulation struct {
 	seed   uint64
 	rng    *rand.Rand
-	config Config
+	config settings
 	hosted bool // agent 0 hosts the store
 
 	now   time.Duration

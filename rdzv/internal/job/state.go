@@ -12,7 +12,7 @@ import (
 // State decides for the leader of a job, see the package comment. It follows the job from one
 // attempt to the next. It is not safe for concurrent use.
 type State struct {
-	config  Config
+	config  settings
 	agents  agents
 	attempt *attempt
 	next    succession
@@ -21,8 +21,9 @@ type State struct {
 }
 
 // newState is that of a job of which nothing has happened.
-func newState(now time.Time, c Config) *State {
-	s := &State{config: c.withDefaults(), agents: agents{
+func newState(now time.Time, c Config, in Store) *State {
+	c.Complete()
+	s := &State{config: settings{c, in}, agents: agents{
 		present: map[string]*Member{}, gone: map[string]bool{},
 	}}
 	s.attempt = newAttempt(&s.config, &s.agents, c.Attempt, now, time.Time{})
@@ -65,7 +66,7 @@ func (s *State) absorb(t *turn, c Change) {
 			s.agents.register(rest, c.Value)
 			return
 		}
-		s.agents.deregister(t.now, rest, s.config.returnTime(s.config.ReturnTime))
+		s.agents.deregister(t.now, rest, s.config.returnTime())
 	case keys.Lost:
 		if c.Value != nil {
 			loss, _ := read[Loss](c.Value) // whatever it says, the agent is lost

@@ -66,14 +66,14 @@ func (l *stragglers) begin(now time.Time, workers []Worker, e *ending) {
 
 // limit reports those that still run long after the first success, and ends the job after the exit
 // timeout.
-func (l *stragglers) limit(t *turn, c *Config, all []*member, e *ending) {
+func (l *stragglers) limit(t *turn, c *settings, all []*member, e *ending) {
 	if l.first == nil || e.verdict != nil {
 		return
 	}
 	if !l.reported && !t.now.Before(l.at.Add(c.StragglingAfter)) {
 		l.reported = true
-		if list := l.list(all, c.StragglingAfter); c.Straggling && len(list.Running) > 0 {
-			t.notify(Straggling{list})
+		if list := l.list(all, c.StragglingAfter); len(list.Running) > 0 {
+			t.notify(list)
 		}
 	}
 	if c.ExitTimeout <= 0 || l.stopped || t.now.Before(l.at.Add(c.ExitTimeout)) {
@@ -87,7 +87,7 @@ func (l *stragglers) limit(t *turn, c *Config, all []*member, e *ending) {
 	} // otherwise the last outcomes are being written
 }
 
-func (l *stragglers) wake(at *earliest, c *Config) {
+func (l *stragglers) wake(at *earliest, c *settings) {
 	if l.first == nil {
 		return
 	}

@@ -17,7 +17,7 @@ func (g *gathering) report(t *turn) {
 		return
 	}
 	if g.waited > 0 && !t.now.Before(g.begin.Add(g.waited)) {
-		t.notify(Waiting{g.roster(), g.waited})
+		t.notify(record.Waiting{Roster: g.roster(), Waited: Seconds(g.waited)})
 		g.waited = g.config.NextWaiting(g.waited)
 	}
 	if g.waited == 0 {

@@ -34,7 +34,7 @@ func TestWhoMayLeave(t *testing.T) {
 			all.deregister(base, "agent-0", 0)
 		}
 		l := leaving{agents: &all, members: m, phase: &p,
-			losses: &losses{config: &c.config, agents: &all, members: m, phase: &p}}
+			losses: &losses{config: &settings{Config: c.config}, agents: &all, members: m, phase: &p}}
 		l.ask("agent-1", &ending{})
 		var e ending
 		call := &turn{now: base}
@@ -50,7 +50,7 @@ func TestWhoMayLeave(t *testing.T) {
 // If others have received a signal too, that was for all, and no other attempt follows.
 func TestWhoIsReleased(t *testing.T) {
 	m := in("", joinedAgent(0), joinedAgent(1))
-	c, p := &Config{Replaceable: true}, &phase{}
+	c, p := &settings{Config: Config{Replaceable: true}}, &phase{}
 	l := leaving{members: m, phase: p, losses: &losses{config: c, members: m, phase: p}}
 	if l.releases("agent-1") {
 		t.Error("its workers have not ended")
@@ -70,7 +70,7 @@ func TestLossOfAgentThatIsToLeave(t *testing.T) {
 	p := &phase{complete: true, world: &World{}}
 	all := agents{gone: map[string]bool{}}
 	l := leaving{agents: &all, members: m, phase: p,
-		losses: &losses{config: &Config{}, agents: &all, members: m, phase: p}}
+		losses: &losses{config: &settings{}, agents: &all, members: m, phase: p}}
 	if c := l.unsettled("agent-1", run.Attempt(0)); len(c) != 1 {
 		t.Errorf("conditions %v, want that there is no outcome", c)
 	}
@@ -91,7 +91,7 @@ func TestLossOfAgentThatIsToLeave(t *testing.T) {
 func TestVerdictAboutAgentThatHasLeft(t *testing.T) {
 	m := in("", joinedAgent(0))
 	m.all[0].withdrawn = true
-	l := losses{config: &Config{}, agents: &agents{}, members: m, phase: &phase{}}
+	l := losses{config: &settings{}, agents: &agents{}, members: m, phase: &phase{}}
 	if v := l.verdict(m.all[0]); v.Kind != record.Ended || v.Signal == 0 {
 		t.Errorf("verdict %q", v.Error())
 	}
@@ -114,8 +114,8 @@ func TestNextWorldAwaitsAgentThatLeaves(t *testing.T) {
 		"its lease has ended":     {true, []Change{{Key: "agent/agent-1"}}, 0, true},
 		"and it is lost for good": {true, []Change{{Key: "agent/agent-1"}, {Key: "lost/agent-1", Value: Loss{}}}, timeout + lostMargin, false},
 	} {
-		s := newState(base, Config{Tasks: 1, MinTasks: 1, Elected: c.elected, PeerTimeout: timeout,
-			ReturnTime: time.Second, Restarts: restart.Policy{Max: 1}})
+		s := newState(base, Config{Tasks: 1, MinTasks: 1, PeerTimeout: timeout,
+			ReturnTime: time.Second, Rules: Rules{Restarts: restart.Policy{Max: 1}}}, Store{Elected: c.elected})
 		s.agents.register("agent-0", joinedAgent(0))
 		s.agents.register("agent-1", joinedAgent(1))
 		before := in("", joinedAgent(0), joinedAgent(1))

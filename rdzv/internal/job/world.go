@@ -12,7 +12,7 @@ import (
 // agreement is how the world of an attempt comes about: the keys seat/ID, signal/exports and
 // signal/world. A leader writes them together, the world last.
 type agreement struct {
-	config   *Config
+	config   *settings
 	keys     keys.Attempt
 	members  *members
 	phase    *phase

@@ -227,7 +227,8 @@ func AgentName(v Verdict) string {
 	return fmt.Sprintf("%s (pid %d on %s)", what, v.PID, v.Host)
 }
 
-// Stragglers are the workers that still run long after another one succeeded.
+// Stragglers says which workers are still running long after another one succeeded. The host of the
+// store reports it, once, 10 s after the first success.
 type Stragglers struct {
 	// rank of the worker that succeeded first
 	First int     `json:"first_rank"`
@@ -236,6 +237,9 @@ type Stragglers struct {
 	Running []Straggler `json:"running"`
 	More    int         `json:"more_running,omitempty"` // how many others are still running
 }
+
+// Type is the name of the event.
+func (Stragglers) Type() string { return "stragglers" }
 
 // Straggler is a rank that still runs, and its node.
 type Straggler struct {

@@ -109,7 +109,7 @@ func (a *Announcer) Event(e agent.Event) {
 	case agent.InitProgress:
 		initProgress(c, e)
 	case agent.Stragglers:
-		c.Info("%v", e.Stragglers)
+		c.Info("%v", e)
 		c.Suggest("rdzv stacks, on any node of the job, shows where they are")
 	case agent.Stalled:
 		stalled(c, e)

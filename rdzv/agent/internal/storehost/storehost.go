@@ -36,7 +36,7 @@ type Host struct {
 }
 
 // New leads a job in a store, which it closes if it fails. listener is nil for a single agent. The
-// leader's own error goes to Warn, which is required.
+// leader's own error goes to Notify, which is required.
 func New(
 	ctx context.Context, s Store, listener net.Listener, leads rdzv.LeaderConfig,
 ) (*Host, error) {
@@ -49,7 +49,7 @@ func New(
 	h := &Host{store: s, cancel: cancel, end: sync.OnceValue(s.Close)}
 	failed := func(err error) {
 		if err != nil && !errors.Is(err, context.Canceled) {
-			leads.Warn(err)
+			leads.Notify(rdzv.Warning{Err: err})
 			h.end() // without a leader the loss of the store ends the job for all
 		}
 	}
