@@ -171,18 +171,6 @@ var rules = []struct {
 		},
 	},
 	{
-		packages: "./cmd/rdzv/internal/eventfile",
-		allowed:  []string{"rdzv/rdzv/agent"},
-	},
-	{
-		packages: "./cmd/rdzv/internal/termlog",
-		allowed:  []string{"rdzv/cmd/rdzv/internal/outfile", "rdzv/internal/filelock"},
-	},
-	{
-		packages: "./cmd/rdzv/internal/outfile",
-		allowed:  []string{"golang.org/x/sys/unix"},
-	},
-	{
 		packages: "./rdzv/presence",
 		forbidden: map[string]string{
 			"go.etcd.io/...": "presence depends on gRPC alone",

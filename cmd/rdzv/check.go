@@ -9,10 +9,10 @@ import (
 
 	"rdzv/cmd/rdzv/internal/advice"
 	"rdzv/cmd/rdzv/internal/announce"
+	"rdzv/cmd/rdzv/internal/files"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/cmd/rdzv/internal/tables"
-	"rdzv/cmd/rdzv/internal/termination"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/check"
@@ -79,7 +79,7 @@ type checking struct {
 	app   *app
 	flags *checkFlags
 	words *announce.Announcer
-	end   termination.End
+	end   files.Termination
 	code  int // of what has been printed
 }
 
@@ -88,7 +88,9 @@ func (a *app) checkNodes(args []string) int {
 	words := announce.New(a.console)
 	c := &checking{
 		app: a, flags: newCheckFlags(), words: words,
-		end: termination.End{Env: a.env, Console: a.console, Words: words},
+		end: files.Termination{
+			Env: a.env, Console: a.console, Words: words, Limit: &files.Limit{},
+		},
 	}
 	local, err := c.plan(args)
 	if _, is := errors.AsType[*agent.ProblemError](err); is {

@@ -12,13 +12,11 @@ import (
 
 	"rdzv/cmd/rdzv/internal/advice"
 	"rdzv/cmd/rdzv/internal/announce"
-	"rdzv/cmd/rdzv/internal/eventfile"
 	"rdzv/cmd/rdzv/internal/exitorder"
+	"rdzv/cmd/rdzv/internal/files"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
-	"rdzv/cmd/rdzv/internal/reportfile"
 	"rdzv/cmd/rdzv/internal/role"
-	"rdzv/cmd/rdzv/internal/termination"
 	"rdzv/cmd/rdzv/internal/turn"
 	"rdzv/envmap"
 	"rdzv/internal/hint"
@@ -33,10 +31,11 @@ func (a *app) exec(args []string) int {
 	signals := make(chan os.Signal, 1)
 	words := announce.New(a.console)
 	words.Describe(thisBuild().version, a.now)
+	limit := &files.Limit{Signals: signals}
 	e := &execution{
-		app: a, options: options.New(), signals: signals, words: words,
-		report: reportfile.New(a.console, words, signals, thisBuild().version, time.Now),
-		end:    termination.End{Env: a.env, Console: a.console, Words: words},
+		app: a, options: options.New(), signals: signals, words: words, limit: limit,
+		report: files.NewReport(a.console, words, limit, thisBuild().version, time.Now),
+		end:    files.Termination{Env: a.env, Console: a.console, Words: words, Limit: limit},
 	}
 	e.others, e.missing = awaitTasks(context.Background())
 	defer e.endLogs()
@@ -44,7 +43,7 @@ func (a *app) exec(args []string) int {
 	e.turns = turn.Catch() // not before: SIGTERM ends an agent that waits for a file
 	if err != nil {
 		code, message := agent.ExitCode(agent.Result{}, err), err.Error()
-		e.report.Write(reportfile.ByError, code, message)
+		e.report.Write(files.ByError, code, message)
 		e.end.By(err, code, message)
 		a.usage(err, "exec")
 		e.exit(code, exitorder.First{}, envmap.Placement{})
@@ -77,9 +76,10 @@ type execution struct {
 	program  []string
 	signals  chan os.Signal // those that catchSignals keeps
 	words    *announce.Announcer
-	report   *reportfile.Report
-	end      termination.End
-	events   *eventfile.File
+	limit    *files.Limit // for these
+	report   *files.Report
+	end      files.Termination
+	events   *files.Events
 	logs     string         // directory that was made for them; "" is none
 	problems []rdzv.Problem // of the files of report and events
 	host     string         // name of this node
@@ -101,7 +101,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	own, output := e.app.console, e.options.Output
 	own.Set(output.Quiet, output.Verbose)
 	e.words.SetJoinTimeout(*e.options.JoinTimeout())
-	e.events = eventfile.New(output.EventFile, func(err error) { own.Warn("%v", err) })
+	e.events = files.NewEvents(output.EventFile, e.limit, func(err error) { own.Warn("%v", err) })
 	config := e.options.Config(e.app.process())
 	if output.TemporaryLogs {
 		var err error
@@ -219,7 +219,7 @@ func (e *execution) endedBy(err error, code int) {
 	case signal != nil:
 		e.report.Write(string(rdzv.Ended), code, message)
 	default:
-		e.report.Write(reportfile.ByError, code, message)
+		e.report.Write(files.ByError, code, message)
 		_, ofEtcd := errors.AsType[*etcd.UnavailableError](err)
 		if ofEtcd && !e.announce { // another agent of this node prints the same
 			e.app.console.Verbose("%s", message)

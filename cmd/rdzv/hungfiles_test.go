@@ -19,10 +19,9 @@ import (
 	"rdzv/internal/proctest"
 )
 
-// A file system that does not answer delays the start of an agent by 2 s, and the end of the job by
-// at most 5 s, although two agents
-// have a report to write: the one that hosts the store, here that of rank 0, and then the one whose
-// worker failed.
+// A file system that does not answer delays the start of an agent by 4 s, and the end of the job by
+// at most 5 s, although two agents have a report to write: the one that hosts the store, here that
+// of rank 0, and then the one whose worker failed.
 func TestReportOnHungFileSystem(t *testing.T) {
 	t.Parallel()
 	if !proctest.MayMount(t) {
@@ -60,7 +59,7 @@ func TestReportOnHungFileSystem(t *testing.T) {
 	t.Logf("the job ended after %v", took)
 	codes := []int{rank0.ProcessState.ExitCode(), rank1.ProcessState.ExitCode()}
 	if !slices.Equal(codes, []int{7, 7}) || took > 20*time.Second {
-		t.Errorf("the agents ended with %d after %v, want exit status 7 after 7 s", codes, took)
+		t.Errorf("the agents ended with %d after %v, want exit status 7 after 9 s", codes, took)
 	}
 	if strings.Count(stderr.String(), "cannot write the report") != 2 {
 		t.Errorf("rdzv printed %q, want twice that the report cannot be written",

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"rdzv/cmd/rdzv/internal/outfile"
+	"rdzv/cmd/rdzv/internal/files"
 	"rdzv/internal/hint"
 )
 
@@ -47,15 +47,15 @@ const ownBinary = "/proc/self/exe"
 func installTo(dir string) error {
 	target := filepath.Join(dir, "rdzv")
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return hint.With(fmt.Errorf("cannot create directory %q: %w", dir, outfile.Cause(err)),
+		return hint.With(fmt.Errorf("cannot create directory %q: %w", dir, files.Cause(err)),
 			"give a directory that exists, or one in it")
 	}
 	binary, err := os.Open(ownBinary)
 	if err != nil {
-		return fmt.Errorf("cannot read this binary, %q: %w", ownBinary, outfile.Cause(err))
+		return fmt.Errorf("cannot read this binary, %q: %w", ownBinary, files.Cause(err))
 	}
 	defer binary.Close()
-	if err := outfile.ReplaceBy(target, binary, 0o755); err != nil {
+	if err := files.ReplaceBy(target, binary, 0o755); err != nil {
 		return hint.With(fmt.Errorf("cannot copy this binary to %q: %w", target, err),
 			"give a directory to which user "+fmt.Sprint(os.Geteuid())+" can write")
 	}

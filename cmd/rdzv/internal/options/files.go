@@ -7,9 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
-	"rdzv/cmd/rdzv/internal/outfile"
+	"rdzv/cmd/rdzv/internal/files"
 	"rdzv/internal/hint"
 	"rdzv/rdzv"
 )
@@ -22,27 +21,22 @@ type ownFile struct {
 	replaced bool   // the file, rather than appended to
 }
 
-// lookTimeout is how long the look at each file may delay this agent.
-const lookTimeout = 2 * time.Second
-
 // CheckFiles looks at the files that rdzv writes before the agents meet. Why one cannot be written
 // is a problem of the member: the job does not start, and no agent waits for this one. Such a file
 // is forgotten, because another message about it would say nothing new. The error is that of a file
 // that another flag or a stream names too: one would overwrite the other.
 func (o *Options) CheckFiles(p Process) (problems []rdzv.Problem, err error) {
-	others := o.files()
+	others, limit := o.files(), files.Limit{}
 	for _, own := range []ownFile{
 		{"--report", &o.Output.ReportFile, "the report", true},
 		{"--events", &o.Output.EventFile, "events to", false},
 	} {
-		path, found := *own.path, make(chan error, 1)
+		path := *own.path
 		if path == "" {
 			continue
 		}
-		go func() { found <- o.checkFile(p, own, path, others) }()
-		select {
-		case err = <-found:
-		case <-time.After(lookTimeout): // it may respond when it is written
+		err := limit.Do(files.Timeout, func() error { return o.checkFile(p, own, path, others) })
+		if errors.Is(err, files.ErrSlow) { // it may respond when it is written
 			p.Console.Warn("cannot look at the file of %s %q: the file system does not respond",
 				own.flag, path)
 			continue
@@ -65,20 +59,20 @@ type sharedFile struct{ error }
 // checkFile is a sharedFile, or why the file at path cannot be written.
 func (o *Options) checkFile(p Process, out ownFile, path string, others [][2]string) error {
 	for _, other := range others {
-		if other[0] != out.flag && outfile.Same(path, other[1]) {
+		if other[0] != out.flag && files.Same(path, other[1]) {
 			return sharedFile{fmt.Errorf("cannot run %s: %s %q and %s %q name the same file",
 				o.given.Name(), out.flag, path, other[0], other[1])}
 		}
 	}
 	for i, stream := range []*os.File{p.Stdout, p.Stderr} {
-		if name := []string{"stdout", "stderr"}[i]; outfile.Opened(path, stream) {
+		if name := []string{"stdout", "stderr"}[i]; files.Opened(path, stream) {
 			return sharedFile{hint.With(
 				fmt.Errorf("cannot run %s: %s %q is the file of %s", o.given.Name(), out.flag, path, name),
 				fmt.Sprintf("name another file, or /dev/%s", name),
 			)}
 		}
 	}
-	err := outfile.Check(path, out.replaced)
+	err := files.Check(path, out.replaced)
 	if errors.Is(err, fs.ErrNotExist) && o.Output.inLogDir(path) {
 		return nil
 	}
@@ -86,21 +80,21 @@ func (o *Options) checkFile(p Process, out ownFile, path string, others [][2]str
 }
 
 // files are the flags that name files, and the paths.
-func (o *Options) files() (files [][2]string) {
+func (o *Options) files() (named [][2]string) {
 	for _, g := range o.Groups() {
 		for _, r := range g.Rows {
 			if path, ok := r.Value.(*string); ok && r.TakesFile() && *path != "" {
-				files = append(files, [2]string{"--" + r.Name(), *path})
+				named = append(named, [2]string{"--" + r.Name(), *path})
 			}
 		}
 	}
 	if o.environment.exportFile != "" {
-		files = append(files, [2]string{"--export @FILE", o.environment.exportFile})
+		named = append(named, [2]string{"--export @FILE", o.environment.exportFile})
 	}
 	if dir := strings.TrimRight(o.Output.logDir, "/"); dir != "" {
-		files = append(files, [2]string{"--log-dir", dir}, [2]string{"--log-dir", dir + "/latest"})
+		named = append(named, [2]string{"--log-dir", dir}, [2]string{"--log-dir", dir + "/latest"})
 	}
-	return files
+	return named
 }
 
 // inLogDir tells whether path is in a directory that will be there when the workers have started,

@@ -1,7 +1,6 @@
-package reportfile
+package files
 
 import (
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -25,7 +24,7 @@ func TestReportReplacesRegularFile(t *testing.T) {
 	before, err := os.Open(path)
 	fatalIf(t, err)
 	defer before.Close()
-	fatalIf(t, writeReport(link, tables.JSON(Report{Kind: endedWell}), time.Time{}))
+	fatalIf(t, writeReport(link, tables.JSON(Report{Kind: endedWell}), false))
 	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
 		t.Errorf("the report is %v, %v; want a regular file with mode 0600", info, err)
 	}
@@ -43,15 +42,6 @@ func TestReportReplacesRegularFile(t *testing.T) {
 	}
 }
 
-func TestWithin(t *testing.T) {
-	hangs := func(string, []byte, time.Time) error { <-t.Context().Done(); return nil }
-	err := within(time.Now(), nil, "report", nil, hangs)
-	if want := `cannot write the report "report": the file system or the reader does not respond`; err == nil ||
-		!strings.HasPrefix(err.Error(), want) {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
 // What an agent knows about the failure of another agent's worker replaces the report on another job
 // or attempt, but not that of the worker's agent.
 func TestReportOfOtherAgent(t *testing.T) {
@@ -59,7 +49,7 @@ func TestReportOfOtherAgent(t *testing.T) {
 	known := Report{Kind: "failed", Job: "a", Attempt: 1, failure: &failure{Host: "node1", PID: 7}}
 	write := func(r Report, want string) {
 		t.Helper()
-		fatalIf(t, addReport(path, tables.JSON(r), time.Time{}))
+		fatalIf(t, writeReport(path, tables.JSON(r), true))
 		if text, err := os.ReadFile(path); err != nil || string(text) != want {
 			t.Errorf("the report is %q, %v; want %q", text, err, want)
 		}
@@ -74,27 +64,27 @@ func TestReportOfOtherAgent(t *testing.T) {
 		fatalIf(t, os.WriteFile(path, tables.JSON(old), 0o600))
 		write(known, string(tables.JSON(known)))
 	}
-	fatalIf(t, writeReport(path, tables.JSON(detailed), time.Time{}))
+	fatalIf(t, writeReport(path, tables.JSON(detailed), false))
 	write(known, string(tables.JSON(detailed)))
 	fatalIf(t, os.Remove(path))
 	write(known, string(tables.JSON(known)))
 }
 
-// Writing to a FIFO returns at the deadline at the latest, whether or not it has a reader.
+// Writing to a FIFO waits for no longer than the limit, whether or not it has a reader.
 func TestReportToFIFO(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
 	fatalIf(t, unix.Mkfifo(path, 0o600))
 	big := make([]byte, 1<<20) // more than the buffer of a pipe
-	err := within(time.Now().Add(time.Minute), nil, path, big, writeReport)
+	write := func() error { return writeReport(path, big, false) }
+	err := new(Limit).Do(Timeout, write)
 	if err == nil || !strings.HasSuffix(err.Error(), "no process has it open for reading") {
 		t.Errorf("without a reader: %v, want an error that says so", err)
 	}
 	reader, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	fatalIf(t, err)
 	defer reader.Close()
-	soon := time.Now().Add(time.Second / 2) // for the writer, which within does not wait for
-	if err := within(soon, nil, path, big, writeReport); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("reader that does not read: %v, want %v", err, os.ErrDeadlineExceeded)
+	if err := new(Limit).Do(time.Second/2, write); err != ErrSlow {
+		t.Errorf("reader that does not read: %v, want %v", err, ErrSlow)
 	}
 	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != os.ModeNamedPipe {
 		t.Errorf("after the reports the file is %v, %v; want a FIFO", info, err)
@@ -126,12 +116,10 @@ func TestReportThroughLinkOfOtherUser(t *testing.T) {
 	}
 	for _, name := range []string{"link", "chain", "dangling"} {
 		path := filepath.Join(dir, name)
-		for what, write := range map[string]func(string, []byte, time.Time) error{
-			"writeReport": writeReport, "replaceReport": replaceReport, "addReport": addReport,
-		} {
-			err := write(path, tables.JSON(Report{Kind: endedWell}), time.Time{})
-			if want := "a link of another user"; err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s through %s: %v, want an error with %q", what, name, err, want)
+		for _, another := range []bool{false, true} {
+			err := writeReport(path, tables.JSON(Report{Kind: endedWell}), another)
+			if want := "it belongs to another user"; err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("through %s, another: %t: %v, want an error with %q", name, another, err, want)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package eventfile
+package files
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ var (
 	final  = agent.Finished{}
 )
 
-// warnings collects what a File says.
+// warnings collects what Events says.
 type warnings struct {
 	mu   sync.Mutex
 	list []string
@@ -87,7 +87,7 @@ func TestOnlyHostWrites(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			var w warnings
 			path := filepath.Join(t.TempDir(), "events")
-			f := New(path, w.warn)
+			f := NewEvents(path, &Limit{}, w.warn)
 			for _, e := range row.events {
 				f.Event(e)
 			}
@@ -102,20 +102,20 @@ func TestOnlyHostWrites(t *testing.T) {
 			}
 		})
 	}
-	var none *File
+	var none *Events
 	none.Event(placed)
 	none.Close()
-	if f := New("", nil); f != nil {
+	if f := NewEvents("", nil, nil); f != nil {
 		t.Error("there is a file without a path")
 	}
 }
 
 // Events are appended to what the file has.
-func TestAppend(t *testing.T) {
+func TestEventsAreAppended(t *testing.T) {
 	var w warnings
 	path := filepath.Join(t.TempDir(), "events")
 	for range 2 {
-		f := New(path, w.warn)
+		f := NewEvents(path, &Limit{}, w.warn)
 		f.Event(hosts)
 		f.Event(agreed)
 		f.Close()
@@ -128,7 +128,7 @@ func TestAppend(t *testing.T) {
 }
 
 // A file that cannot be written is reported once.
-func TestBadFile(t *testing.T) {
+func TestEventsThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
@@ -141,7 +141,7 @@ func TestBadFile(t *testing.T) {
 		fifo:                                 `/fifo": no process has it open for reading`,
 	} {
 		var w warnings
-		f := New(path, w.warn)
+		f := NewEvents(path, &Limit{}, w.warn)
 		for _, e := range []agent.Event{hosts, agreed, ended, final} {
 			f.Event(e)
 		}
@@ -162,14 +162,14 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 	}
 	defer reader.Close()
 	var w warnings
-	f := New(fifo, w.warn)
+	f := NewEvents(fifo, &Limit{}, w.warn)
 	began := time.Now()
 	f.Event(hosts)
 	for range 4 * maxQueue {
 		f.Event(agent.EnvironmentNote{Text: strings.Repeat("x", 100)})
 	}
 	f.Close()
-	if took := time.Since(began); took > 10*closeTimeout {
+	if took := time.Since(began); took > 5*Timeout {
 		t.Errorf("the file has delayed its agent by %v", took)
 	}
 	w.check(t, `/fifo": the file system or the reader does not respond`)

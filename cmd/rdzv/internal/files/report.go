@@ -1,7 +1,7 @@
-// Package reportfile writes the file of --report: how the job ended.
-package reportfile
+package files
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"slices"
@@ -14,10 +14,10 @@ import (
 	"rdzv/rdzv/agent"
 )
 
-// Report is the content of the file, with what is known so far.
+// Report is the content of the file of --report, with what is known so far: how the job ended.
 type Report struct {
-	file    string           // "" if no report is requested
-	signals <-chan os.Signal // the signals on which this agent acts
+	file    string // "" if no report is requested
+	limit   *Limit
 	console *console.Console
 	words   *announce.Announcer
 	rank0   bool // this agent runs it
@@ -45,14 +45,13 @@ type Report struct {
 // meaning; new fields do not need one.
 const format = 1
 
-// New is a report of this version of rdzv that is not written yet. After one of the signals it does
-// not wait long for a file system; the console tells why it could not be written.
-func New(
-	c *console.Console, words *announce.Announcer, signals <-chan os.Signal, version string,
-	now func() time.Time,
+// NewReport is a report of this version of rdzv that is not written yet. The console tells why it
+// could not be written.
+func NewReport(
+	c *console.Console, words *announce.Announcer, limit *Limit, version string, now func() time.Time,
 ) *Report {
 	return &Report{
-		console: c, words: words, signals: signals, Format: format, Version: version, now: now,
+		console: c, words: words, limit: limit, Format: format, Version: version, now: now,
 	}
 }
 
@@ -148,12 +147,8 @@ func (r *Report) Ended(end agent.Result) {
 		if v.Kind == rdzv.Done {
 			kind, line = endedWell, ""
 		}
-		write := writeReport
-		if !end.Leads && !end.StoreLost {
-			write = replaceReport
-		}
 		r.set(kind, code, line, nil)
-		r.writeBy(write, reportTimeout)
+		r.put(!end.Leads && !end.StoreLost, Timeout)
 	}
 }
 
@@ -168,7 +163,7 @@ func (r *Report) failedElsewhere(end agent.Result, code int) {
 	f := failureOf(v)
 	f.Stderr, f.Others = end.Details[at].Stderr, othersOf(end)
 	r.set(string(v.Kind), code, v.Text, f)
-	r.writeBy(replaceReport, reportTimeout)
+	r.put(false, Timeout)
 }
 
 // othersOf are the other workers that failed.
@@ -189,7 +184,7 @@ func (r *Report) Early(end agent.JobEnded) {
 	}
 	code := agent.ExitCode(agent.Result{Summary: rdzv.Summary{Verdict: v}}, nil)
 	r.set(string(v.Kind), code, v.Text, failureOf(v))
-	r.writeBy(addReport, earlyTimeout)
+	r.put(true, earlyTimeout)
 }
 
 // failureOf returns the fields of a failure that the verdict has, so that every agent knows them.
@@ -207,38 +202,66 @@ func (r *Report) Write(kind string, code int, message string) { r.write(kind, co
 // write writes the report; f is nil if no worker failed.
 func (r *Report) write(kind string, code int, message string, f *failure) {
 	r.set(kind, code, message, f)
-	r.writeBy(writeReport, reportTimeout)
+	r.put(false, Timeout)
 }
 
 func (r *Report) set(kind string, code int, message string, f *failure) {
 	r.Kind, r.ExitCode, r.Message, r.failure = kind, code, message, f
 }
 
-// writeBy writes the report by one of the functions of write.go. If it cannot be written, the
-// job's end is the same.
-func (r *Report) writeBy(
-	write func(path string, b []byte, deadline time.Time) error, limit time.Duration,
-) {
+// put writes the report, within limit. another says that another agent writes one too. If it
+// cannot be written, the job's end is the same.
+func (r *Report) put(another bool, limit time.Duration) {
 	if r.file == "" {
 		return
 	}
 	r.Time = r.now().UTC().Truncate(time.Millisecond)
-	for len(r.signals) > 0 {
-		<-r.signals // it has already been acted on
-	}
-	err := within(time.Now().Add(limit), r.signals, r.file, tables.JSON(r), write)
+	path, b := r.file, tables.JSON(r)
+	err := r.limit.Do(limit, func() error { return writeReport(path, b, another) })
 	if err != nil {
-		r.console.Warn("%v", err)
+		r.console.Warn("cannot write the report %q: %v", path, err)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, ErrSlow) {
 		r.file = "" // a second try would delay the end of the job again
 	}
 }
 
-// earlyTimeout and reportTimeout limit how long two agents, one after the other, may delay the end
-// of a job by their reports: by 5 s. After a signal it is interruptedTimeout.
-const (
-	earlyTimeout       = time.Second
-	reportTimeout      = 4 * time.Second
-	interruptedTimeout = time.Second
-)
+// earlyTimeout limits how long the reports of two agents, one after the other, may delay the end of
+// a job: by 5 s.
+const earlyTimeout = time.Second
+
+// writeReport replaces a regular file, and writes to anything else. If another agent writes a
+// report too, it leaves one about the same failure as it is, because the worker's agent, which
+// knows more, has written it; and what is no regular file: the reader of a FIFO expects one report.
+func writeReport(path string, b []byte, another bool) error {
+	t, err := resolve(path)
+	switch {
+	case err != nil:
+		return err
+	case t.replaceable():
+		if another {
+			if old, err := os.ReadFile(t.path); err == nil && sameFailure(old, b) {
+				return nil
+			}
+		}
+		return t.replace(b)
+	case another:
+		return nil
+	}
+	f, err := openToAppend(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return Cause(errors.Join(err, f.Close()))
+}
+
+// sameFailure tells whether two reports are about the same worker of the same attempt.
+func sameFailure(a, b []byte) bool {
+	type worker struct {
+		Job, Host    string
+		Attempt, PID int
+	}
+	var v, w worker
+	return json.Unmarshal(a, &v) == nil && json.Unmarshal(b, &w) == nil && v == w && v.PID != 0
+}

@@ -1,4 +1,4 @@
-package outfile
+package files
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"rdzv/internal/proctest"
 )
 
-// files makes a directory with a file, a directory, a FIFO, and links to these and to nothing. It
+// someFiles makes a directory with a file, a directory, a FIFO, and links to these and to nothing. It
 // returns the path of a name in it.
-func files(t *testing.T) (in func(name string) string) {
+func someFiles(t *testing.T) (in func(name string) string) {
 	t.Helper()
 	dir := t.TempDir()
 	in = func(name string) string { return filepath.Join(dir, name) }
@@ -31,20 +31,23 @@ func files(t *testing.T) (in func(name string) string) {
 }
 
 func TestReplaceable(t *testing.T) {
-	in := files(t)
+	in := someFiles(t)
+	t.Chdir(in("dir"))
 	for path, want := range map[string]string{
 		in("file"): in("file"), in("new"): in("new"), in("link"): in("file"), in("link2"): in("file"),
+		"up/../" + filepath.Base(in("")) + "/file": in("file"), "up/link": in("file"),
 		in("dangling"): in("nothing"), in("dir"): "", in("fifo"): "", in("stdout"): "", in("loop"): "",
-		"/dev/null": "", "/dev/stdout": "", "/proc/self/fd/1": "",
+		"/dev/null": "", "/dev/stdout": "", "/dev/fd/1": "", "/proc/self/fd/1": "",
 	} {
-		if got, ok, _ := Replaceable(path); ok != (want != "") || ok && got != want {
-			t.Errorf("Replaceable(%q) = %q, %t; want %q", path, got, ok, want)
+		got, err := resolve(path)
+		if ok := err == nil && got.replaceable(); ok != (want != "") || ok && got.path != want {
+			t.Errorf("%q names %q, replaceable: %t, %v; want %q", path, got.path, ok, err, want)
 		}
 	}
 }
 
 func TestSame(t *testing.T) {
-	in := files(t)
+	in := someFiles(t)
 	t.Chdir(in(""))
 	for _, c := range []struct {
 		a, b string
@@ -65,7 +68,7 @@ func TestSame(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	in := files(t)
+	in := someFiles(t)
 	for path, want := range map[string]error{
 		in("file"): nil, in("new"): nil, in("link"): nil, in("dangling"): nil, in("fifo"): nil,
 		"/dev/null": nil,
@@ -93,17 +96,19 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// In a directory where everyone can create files a link of another user is not followed.
+// In a directory where everyone can create files a link or a file of another user is refused.
 func TestLinkOfOtherUser(t *testing.T) {
-	in := files(t)
-	proctest.RunAsRoot(t, "chown", "-h", "65534:65534", in("link"))
+	in := someFiles(t)
+	proctest.RunAsRoot(t, "chown", "-h", "65534:65534", in("link"), in("fifo"))
 	if err := os.Chmod(in(""), 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	const want = "it is a link of another user (65534)"
-	for _, name := range []string{"link", "link2", "dir/up/link"} {
-		_, appended := Append(in(name))
-		for what, err := range map[string]error{"Append": appended, "Check": Check(in(name), true)} {
+	const want = "it belongs to another user (65534)"
+	for _, name := range []string{"link", "link2", "dir/up/link", "fifo"} {
+		_, opened := openToAppend(in(name))
+		for what, err := range map[string]error{
+			"openToAppend": opened, "Check": Check(in(name), true), "writeOnce": writeOnce(in(name), "x"),
+		} {
 			if err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("%s(%q) = %v, want %q", what, name, err, want)
 			}
