@@ -3,9 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/google/renameio/v2"
 
 	"rdzv/cmd/rdzv/internal/files"
 	"rdzv/internal/hint"
@@ -55,9 +58,24 @@ func installTo(dir string) error {
 		return fmt.Errorf("cannot read this binary, %q: %w", ownBinary, files.Cause(err))
 	}
 	defer binary.Close()
-	if err := files.ReplaceBy(target, binary, 0o755); err != nil {
-		return hint.With(fmt.Errorf("cannot copy this binary to %q: %w", target, err),
+	if err := replaceBy(target, binary); err != nil {
+		return hint.With(fmt.Errorf("cannot copy this binary to %q: %w", target, files.Cause(err)),
 			"give a directory to which user "+fmt.Sprint(os.Geteuid())+" can write")
 	}
 	return nil
+}
+
+// replaceBy renames a new program with the content of src to target, whatever the umask is, so that
+// no process reads or executes a part of it. What runs from the old file goes on.
+func replaceBy(target string, src io.Reader) error {
+	f, err := renameio.NewPendingFile(target, renameio.WithTempDir(filepath.Dir(target)),
+		renameio.WithStaticPermissions(0o755))
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup()
+	if _, err := io.Copy(f, src); err != nil {
+		return err
+	}
+	return f.CloseAtomicallyReplace()
 }

@@ -14,16 +14,14 @@
 package files
 
 import (
-	"bytes"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 
+	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 )
 
@@ -101,14 +99,11 @@ func (t target) replaceable() bool {
 	return !t.proc && (t.info == nil || t.info.Mode().IsRegular())
 }
 
-// replace renames a new file to one that is replaceable. If the directory does not permit that, as
-// for a file that is mounted into a container, it overwrites the existing one.
+// replace renames a new file to one that is replaceable, and keeps its mode. If the directory does
+// not permit that, as for a file that is mounted into a container, it overwrites the existing one.
 func (t target) replace(b []byte) error {
-	var mode fs.FileMode // that the umask leaves
-	if t.info != nil {
-		mode = t.info.Mode().Perm()
-	}
-	err := replace(t.path, bytes.NewReader(b), mode)
+	dir := renameio.WithTempDir(filepath.Dir(t.path)) // not that of the environment
+	err := renameio.WriteFile(t.path, b, 0o666, dir)
 	if t.info == nil || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EROFS) &&
 		!errors.Is(err, unix.EBUSY) {
 		return Cause(err)
@@ -119,39 +114,6 @@ func (t target) replace(b []byte) error {
 		err = errors.Join(err, f.Close())
 	}
 	return Cause(err)
-}
-
-// ReplaceBy renames a new file with the content of src and this mode, whatever the umask is, to
-// target, so that no process reads or executes a part of it. What runs from the old file goes on.
-func ReplaceBy(target string, src io.Reader, mode fs.FileMode) error {
-	return Cause(replace(target, src, mode))
-}
-
-func replace(target string, src io.Reader, mode fs.FileMode) error {
-	aside := filepath.Join(filepath.Dir(target), ".rdzv-"+rand.Text())
-	err := create(aside, src, mode)
-	if err == nil {
-		err = os.Rename(aside, target)
-	}
-	if err != nil {
-		os.Remove(aside)
-	}
-	return err
-}
-
-// create creates the file at path with this mode; 0 is what the umask leaves.
-func create(path string, src io.Reader, mode fs.FileMode) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return err
-	}
-	if mode != 0 {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		_, err = io.Copy(f, src)
-	}
-	return errors.Join(err, f.Close())
 }
 
 // openToAppend opens the file at path, and creates it if it does not exist. A FIFO without a reader
