@@ -85,7 +85,7 @@ demo:
 
 # The packages in which mistakes are found most often, for their CPU time, without the tests that need
 # most of it, and one job that fails under mpirun.
-CHECKED := ./wrap ./rdzv/agent ./cmd/rdzv . ./envmap ./rdzv/internal/job
+CHECKED := ./wrap ./rdzv/agent ./cmd/rdzv ./internal/repo ./envmap ./rdzv/internal/job
 UNCHECKED := TestEmbed|TestContinuedTree|TestManyWorkersEndTogether|HungFileSystem|Completion|$\
 	TestScripts/(install|completion|gpu|skipped|storefull|$\
 		exec-(consequence|noderank|othernodes|platforms|progress|settling|stall|torchrun))

@@ -27,8 +27,8 @@ func TestModulePath(t *testing.T) {
 	run(t, tree, nil, "scripts/set-module-path", published.Path)
 	wantNothingLeft(t, tree)
 	// The rules of imports, the examples beside the sources, and the order of initialisation.
-	run(t, tree, nil, "go", "test", "-count=1", "-run", "Imports|Embed|Early|BeforeHeavy", ".",
-		"./cmd/rdzv", "./wrap")
+	run(t, tree, nil, "go", "test", "-count=1", "-run", "Imports|Embed|Early|BeforeHeavy",
+		"./internal/repo", "./cmd/rdzv", "./wrap")
 	run(t, filepath.Join(tree, "tools"), nil, "go", "list", "./...")
 
 	environ := outsideUser(t, tree)

@@ -1,4 +1,4 @@
-package imports
+package repo
 
 import (
 	"os/exec"
