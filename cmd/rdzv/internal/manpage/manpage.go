@@ -21,6 +21,9 @@ func Of(version, overview string, commands []flags.Command) string {
 	for _, c := range commands {
 		usage, prose := cutUsage(c.Prose)
 		fmt.Fprintf(&b, ".SH \"rdzv %s\"\n%s.PP\n", roffQuoted.Replace(c.Name), roffLines(usage))
+		if c.Name == "exec" {
+			prose, _ = cutStatus(prose) // a section of its own
+		}
 		before, after, _ := strings.Cut(prose, "{flags}\n")
 		b.WriteString(roff(before))
 		for _, g := range c.Groups {
@@ -28,8 +31,15 @@ func Of(version, overview string, commands []flags.Command) string {
 		}
 		b.WriteString(roff(after))
 	}
-	return b.String()
+	b.WriteString(sections(commands))
+	return emptyParagraphs.Replace(b.String())
 }
+
+// emptyParagraphs removes the requests for a paragraph before one that begins a list or a section:
+// mandoc warns of them.
+var emptyParagraphs = strings.NewReplacer(
+	".PP\n.TP\n", ".TP\n", ".PP\n.SS ", ".SS ", ".PP\n.SH ", ".SH ",
+)
 
 // cutUsage splits a help behind its usage.
 func cutUsage(help string) (usage, rest string) {
@@ -51,10 +61,10 @@ func groupRoff(g flags.Group) string {
 		if !g.NoEnv {
 			text += " " + flags.Variable(r.Name())
 		}
-		fmt.Fprintf(&b, ".TP\n.B %s\n%s", roffQuoted.Replace(r.Usage), roffLines(text+"\n"))
+		b.WriteString(entry(r.Usage, text))
 	}
 	if g.Note != "" {
-		b.WriteString(".PP\n" + roff(strings.ReplaceAll("\n"+g.Note, "\n    ", "\n")))
+		b.WriteString(roff(strings.ReplaceAll("\n"+g.Note, "\n    ", "\n")))
 	}
 	return b.String()
 }
