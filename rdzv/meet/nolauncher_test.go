@@ -15,55 +15,6 @@ import (
 	"rdzv/rdzv/meet/internal/gate"
 )
 
-// If two agents host already, as after a network was partitioned, the one with the higher id can
-// redirect its members to the other, and find it itself.
-func TestTwoHosts(t *testing.T) {
-	high, low := twoHosts(t)
-	high.Redirect()
-	_, err := high.Dial(t.Context())
-	if want := "moved to " + low.Addr.String(); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("Dial after Redirect: %v, want %s", err, want)
-	}
-	next, err := high.Again(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer next.Close()
-	if next.Hosting || next.Addr != low.Addr {
-		t.Errorf("Again found %v, want %v", next, low)
-	}
-}
-
-// A host whose job does not move, because its workers are already running, must let its members
-// connect again: the job would end if their reconnecting failed.
-func TestHostThatStaysAcceptsItsMembers(t *testing.T) {
-	high, _ := twoHosts(t)
-	if got := ask(t, high, "x"); got != "store x" {
-		t.Errorf("a member that connects again got %q", got)
-	}
-}
-
-// twoHosts returns two agents that both host, after the one with the higher id has found the other.
-func twoHosts(t *testing.T) (high, low *Meeting) {
-	t.Helper()
-	a, _ := newHost(t, 1)
-	b, _ := newHost(t, 2)
-	high, low = a, b
-	select {
-	case <-a.BetterHost:
-	case <-b.BetterHost:
-		high, low = b, a
-	case <-time.After(10 * time.Second):
-		t.Fatal("neither host has found the other")
-	}
-	select {
-	case <-low.BetterHost:
-		t.Error("both hosts have found a better one")
-	default:
-	}
-	return high, low
-}
-
 // newHost returns an agent that hosts without an election.
 func newHost(t *testing.T, k int) (m *Meeting, e *beaconElection) {
 	t.Helper()
