@@ -92,8 +92,8 @@ func (p *clusterPlace) joinLate() {
 	checkLayout(p.t, records(p.t, p.dir("job"), 3), make(layout, 3))
 }
 
-// joinApart starts agents on two pairs of hosts that are not connected. When each pair has joined a
-// store, the pairs are connected.
+// joinApart starts agents on two pairs of hosts that are not connected. When the agents of each pair
+// have found each other, the pairs are connected.
 func (p *clusterPlace) joinApart() {
 	p.cluster.hosts("part", "3")
 	p.cluster.hosts("part", "4")
@@ -102,8 +102,8 @@ func (p *clusterPlace) joinApart() {
 	for host := 1; host <= 4; host++ {
 		agents = append(agents, p.on(host, line...))
 	}
-	waitForAny(p.t, "2 of 4 agents joined (from node1, node2)", agents...)
-	waitForAny(p.t, "2 of 4 agents joined (from node3, node4)", agents...)
+	waitForAny(p.t, "waiting for more agents with those of node2", agents...)
+	waitForAny(p.t, "waiting for more agents with those of node4", agents...)
 	p.cluster.hosts("heal", "3")
 	p.cluster.hosts("heal", "4")
 	checkCodes(0, agents...)

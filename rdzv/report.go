@@ -55,12 +55,6 @@ func (s *Session) Refuse(ctx context.Context, problems []NodeProblem) error {
 	return s.verdicts.put(ctx, v)
 }
 
-// Move tells all agents of this store to look for another one. It reports whether they
-// will: a job whose world is agreed, or that has ended, does not move.
-func (s *Session) Move(ctx context.Context) (moved bool, err error) {
-	return s.verdicts.putUnless(ctx, s.verdicts.about(Moved), s.keys.World())
-}
-
 // StalledCode is the exit code of a job that has ended because it stalled.
 const StalledCode = 119
 

@@ -38,23 +38,13 @@ func (v *verdicts) signalled(signal int, delivered bool) Verdict {
 
 // put writes a verdict unless there is one.
 func (v *verdicts) put(ctx context.Context, verdict Verdict) error {
-	_, err := v.putUnless(ctx, verdict)
-	return err
-}
-
-// putUnless writes a verdict unless there is one or one of the keys exists. It reports whether it
-// has.
-func (v *verdicts) putUnless(ctx context.Context, verdict Verdict, exists ...string) (bool, error) {
 	verdict.Text = record.Clip(verdict.Text)
-	conditions := []clientv3.Cmp{kv.Absent(v.keys.Verdict())}
-	for _, key := range exists {
-		conditions = append(conditions, kv.Absent(key))
-	}
+	absent := []clientv3.Cmp{kv.Absent(v.keys.Verdict())}
 	put := clientv3.OpPut(v.keys.Verdict(), record.Encode(verdict), clientv3.WithLease(v.lease))
-	answer, err := v.store.Commit(ctx, conditions, []clientv3.Op{put}, nil)
+	_, err := v.store.Commit(ctx, absent, []clientv3.Op{put}, nil)
 	if err != nil {
 		err = fmt.Errorf("cannot write the verdict %q: %w", verdict.Error(), err)
-		return false, v.store.Refused(ctx, err)
+		return v.store.Refused(ctx, err)
 	}
-	return answer.Succeeded, nil
+	return nil
 }

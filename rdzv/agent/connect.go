@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"syscall"
 	"time"
 
@@ -151,30 +150,9 @@ func (c *connection) noRoom(err error) error {
 	return hint.With(err, "set TMPDIR to a directory with free space")
 }
 
-// moveToBetterHost moves all members of this store to another store as soon as the meeting knows of
-// a better host, until stay is called: without a launcher two agents may have begun to host a store
-// before they found each other.
-func (c *connection) moveToBetterHost(s *rdzv.Session) (stay func()) {
-	meeting := c.meeting
-	if meeting == nil {
-		return func() {}
+// agreed means that all agents have joined.
+func (c *connection) agreed() {
+	if c.meeting != nil {
+		c.meeting.Agreed()
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	if c.hosting() {
-		wg.Go(func() {
-			select {
-			case <-meeting.BetterHost:
-				c.events.write(func(ctx context.Context) error {
-					moved, err := s.Move(ctx)
-					if moved {
-						meeting.Redirect()
-					}
-					return err
-				})
-			case <-ctx.Done():
-			}
-		})
-	}
-	return func() { cancel(); wg.Wait(); meeting.Agreed() }
 }

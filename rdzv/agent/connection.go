@@ -337,7 +337,7 @@ func (c *connection) meetConfig() meet.Config {
 	return meet.Config{
 		Launcher: string(l.Placement.Launcher), Env: l.env, Size: l.Agents,
 		Rank: l.all().first().Placement.Rank, OtherPMI: l.all().otherPMI(),
-		NodeRank: l.Placement.NodeRank, AllNeeded: !l.layout().Elastic(),
+		NodeRank:  l.Placement.NodeRank,
 		LocalSize: localSize, Nodes: nodes, Master: l.Placement.Master,
 		MasterHint: l.layout().MasterHint(),
 		Job:        l.Job,

@@ -57,7 +57,7 @@ func (m *membership) join(in *interrupts) error {
 	for err == nil {
 		in.joined(m.session)
 		m.observed.joined(m.self.ID, m.session)
-		m.awaitWorld(ctx, m.conn.moveToBetterHost(m.session))
+		m.awaitWorld(ctx)
 		if !m.goesOn() {
 			return nil
 		}
@@ -83,10 +83,10 @@ func (m *membership) goesOn() bool {
 	return ok && v.Kind == rdzv.Moved
 }
 
-// awaitWorld waits for the world, calls agreed, and takes what rank 0's agent exports.
-func (m *membership) awaitWorld(ctx context.Context, agreed func()) {
+// awaitWorld waits for the world, and takes what rank 0's agent exports.
+func (m *membership) awaitWorld(ctx context.Context) {
 	world, err := m.session.World(context.Background())
-	agreed()
+	m.conn.agreed()
 	if err == nil {
 		m.world = world
 		err = m.takeExports(ctx)
@@ -347,6 +347,6 @@ func (m *membership) rejoin(in *interrupts) error {
 	m.session, m.later = session, true
 	in.joined(session)
 	m.observed.joined(m.self.ID, session)
-	m.awaitWorld(in.interrupted, func() {})
+	m.awaitWorld(in.interrupted)
 	return nil
 }

@@ -28,9 +28,7 @@ type Config struct {
 	Size     int // number of tasks, or of agents without a launcher; -1 if unknown
 	// NodeRank is that of an agent without a launcher, if the user has given it; otherwise -1. Rank 0
 	// is then on the node with node rank 0.
-	NodeRank int
-	// AllNeeded says that the job cannot start without all of its agents.
-	AllNeeded bool
+	NodeRank  int
 	LocalSize int    // number of agents on this node; -1 if unknown
 	Nodes     int    // number of nodes; -1 if unknown
 	Master    string // name or address of rank 0's host; "" if unknown

@@ -19,7 +19,7 @@
 // address does no harm.
 //
 // Before the store's own protocol, a connection carries a mutual TLS 1.3 handshake (see package
-// secret) and one line from the agent that listens, such as "rdzv4 ok" or "rdzv4 moved ADDR:PORT"
+// secret) and one line from the agent that listens, such as "rdzv4 ok" or "rdzv4 full"
 // (see package gate). Without a key (--insecure) each side instead sends a line that names the job.
 // This keeps jobs apart, but provides no security.
 //

@@ -54,8 +54,7 @@ func (l *locator) hostStore(ctx context.Context, p *plan) (*Meeting, error) {
 	return m, nil
 }
 
-// listen opens the gate. Clients that connect wait until serve admits them or the gate redirects
-// them.
+// listen opens the gate. Clients that connect wait until serve admits them.
 func (l *locator) listen(ctx context.Context, p *plan) (*Meeting, error) {
 	listeners, err := gate.Listen(ctx, p.addrs, masterLast(p.ports, l.config.MasterPort))
 	switch {
@@ -64,7 +63,7 @@ func (l *locator) listen(ctx context.Context, p *plan) (*Meeting, error) {
 	case err != nil:
 		return nil, inUseBy(err, l.config.Proc, p.ports)
 	}
-	order := gate.OrderOf(l.config.NodeRank, l.config.Host)
+	order := orderOf(l.config.NodeRank, l.config.Host)
 	g, err := gate.New(listeners, p.key, p.public, order, l.reporter(p))
 	if err != nil {
 		return nil, err
@@ -75,11 +74,9 @@ func (l *locator) listen(ctx context.Context, p *plan) (*Meeting, error) {
 		return nil, err
 	}
 	addrs := g.Addrs()
-	better := make(chan struct{})
 	return &Meeting{
 		gate: g, id: g.ID(), dialer: d, tasks: newTasks(),
 		Hosting: true, Key: p.key, Addr: addrs[0], Addrs: addrs,
-		BetterHost: better, betterHost: better,
 	}, nil
 }
 

@@ -27,15 +27,6 @@ type Meeting struct {
 	// agent hosts the store, or if the store answers only over networks that Config.Net excludes.
 	Own netip.Addr
 
-	// BetterHost is closed if this agent hosts without a launcher and has found another host with a
-	// lower id, because the two started without receiving each other's beacons. If the job can
-	// still move to that host, the agent should call Redirect and then Again. It may be closed at
-	// any time until Agreed returns.
-	BetterHost <-chan struct{}
-
-	betterHost chan struct{}
-	betterAddr netip.AddrPort // of the better host; set before betterHost is closed
-
 	config  *Config
 	id      gate.Instance
 	gate    *gate.Gate // nil if another agent hosts
@@ -98,20 +89,9 @@ func (m *Meeting) JoinLine() string {
 	return "RDZV_JOIN=" + m.Addr.String() + "/" + m.Key.Reveal()
 }
 
-// Redirect directs agents that connect from now on to the better host. Until then they are
-// admitted, so that members whose connection breaks can reconnect if the job does not move. Without
-// a better host it has no effect.
-func (m *Meeting) Redirect() {
-	select {
-	case <-m.betterHost:
-		m.gate.Redirect(m.betterAddr)
-	default:
-	}
-}
-
-// Agreed means that all agents have joined: this store sends no more beacons, BetterHost is no
-// longer closed, and agents that search for others by multicast are not admitted. Somebody may send
-// recorded beacons of this store while the same command starts again.
+// Agreed means that all agents have joined: this agent no longer announces the store, and if it
+// hosts it, does not admit agents that search for others by multicast. Somebody may send recorded
+// beacons of this store while the same command starts again.
 func (m *Meeting) Agreed() {
 	m.tasks.end()
 	if m.gate != nil {

@@ -49,13 +49,24 @@ func (m multicast) announce(ctx context.Context, store *Meeting) {
 	}
 	defer s.Close()
 	packet := m.beacon(true, store).Encode(m.key)
-	sendRepeatedly(ctx, func() { s.Send(packet) })
+	sendRepeatedly(ctx, nil, func() { s.Send(packet) })
 }
 
-func sendRepeatedly(ctx context.Context, send func()) {
+// newcomerDelay limits how often an agent answers newcomers.
+const newcomerDelay = 5 * time.Millisecond
+
+// sendRepeatedly calls send until ctx ends, and at once for newcomers.
+func sendRepeatedly(ctx context.Context, newcomer <-chan struct{}, send func()) {
 	for wait := beaconFirst; ctx.Err() == nil; wait = min(wait*3/2, beaconLast) {
 		send()
-		pause(ctx, wait)
+		next := time.NewTimer(wait)
+		select {
+		case <-next.C:
+		case <-newcomer:
+			pause(ctx, newcomerDelay)
+		case <-ctx.Done():
+		}
+		next.Stop()
 	}
 }
 

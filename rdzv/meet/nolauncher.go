@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"rdzv/rdzv/meet/internal/gate"
 )
 
 // noLauncher is the plan for agents without a launcher, which have only the token in common.
@@ -24,46 +22,34 @@ func noLauncher(c *Config) (*plan, error) {
 var errElected = errors.New("this agent hosts the store")
 
 const (
-	// electionDelay is how long an agent receives beacons before it may host.
-	electionDelay = 40 * time.Millisecond
-	// betterTimeout is how long an agent that is connected to a better one, which may be frozen,
-	// lets clients wait before it hosts.
-	betterTimeout = 1500 * time.Millisecond
-	// rank0Timeout is how long an agent waits for rank 0's, without which the job cannot start, to
-	// host. After that it hosts and can say who is missing. It is shorter than noPeerAfter.
-	rank0Timeout = 2 * time.Second
+	// restTimeout is how long an agent for which more than half of the job waits lets it wait for the
+	// rest, before it hosts and can say who is missing. It is shorter than noPeerAfter.
+	restTimeout = 2 * time.Second
 	// peerTimeout limits the time for a TCP connection on the local network. It is short because
 	// the address may be one of a recorded beacon.
 	peerTimeout = 250 * time.Millisecond
-	// redirectTime is how long an agent redirects others after it has found the host: they may
-	// still use its last beacon.
-	redirectTime = 3 * time.Second
 )
 
 // byBeacon is the election among the agents of a local network that know nothing about each other.
 //
-// The ids of the agents are in the order of their node ranks, or else of the names of their hosts,
-// as their ranks will be (see gate.OrderOf), so that rank 0's agent hosts if it is there.
-//
-// Each agent listens, sends beacons ("seeking"), and connects to better agents: to a host, else to
-// agents with a lower id. An agent to which others have connected, and that is not connected to a
-// better one, hosts and admits them. An agent that has found the host redirects the others there.
-// So if all start at once, the agent with the lowest id hosts; and a host remains the host if an
-// agent with a lower id starts later.
+// Each agent listens, sends beacons ("seeking"), and connects to the agent that hosts, else to
+// those that are before it in the order of ranks (see before). The agent for which all others wait
+// hosts, so rank 0's if all are there; after restTimeout one for which more than half of the job
+// waits, or one whose RDZV_JOIN another agent has. So two parts of a job that cannot hear each
+// other do not both host, and a host remains the host.
 func byBeacon(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
 	e, err := newBeaconElection(ctx, l, p)
 	if err != nil {
 		return nil, err
 	}
 	m, err := e.run(ctx)
-	if err != nil || !m.Hosting {
+	if err != nil {
 		e.peers.socket.Close()
 	}
-	if err != nil {
+	if err != nil || m != e.own {
 		e.own.release()
-		return nil, err
 	}
-	return m, nil
+	return m, err
 }
 
 type beaconElection struct {
@@ -100,58 +86,53 @@ func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
 	group.Go(func() { e.peers.announce(searching) })
 	group.Go(func() {
 		defer close(done)
-		found, err = e.find(searching, e.own.id.String(), e.locator.config.NextReport)
+		found, err = e.find(searching)
 	})
 	group.Go(func() {
-		reportNoPeerYet(searching, e.locator.config, e.own, e.locator.rejections,
-			e.peers.lastHeard)
+		reportNoPeerYet(searching, e.locator.config, e.own, e.locator.rejections, e.peers)
 	})
 	group.Go(func() { e.reportDisappeared(searching) })
 	if e.waitElected(searching, done) {
 		cancel(errElected)
-		<-done
-		if err != nil {
-			return e.host(ctx)
+		if <-done; err != nil {
+			return e.own, e.host(ctx)
 		}
 	}
 	<-done
-	if err != nil {
-		return nil, err
-	}
-	e.own.gate.Redirect(found.Addr)
-	found.tasks.run(func(ctx context.Context) {
-		pause(ctx, redirectTime)
-		e.own.release()
-	})
-	return found, nil
+	return found, err
 }
 
-// find finds the store of a better agent. id tells the agents to which it connects what they are to
-// this one, see peers.electionState.
-func (e *beaconElection) find(
-	ctx context.Context, id string, nextReport func(time.Duration) time.Duration,
-) (*Meeting, error) {
+// find finds the store that another agent hosts, and then announces it.
+func (e *beaconElection) find(ctx context.Context) (*Meeting, error) {
 	p := *e.plan
 	p.sources, p.peers = []source{e.peers.candidates}, e.peers
-	d, err := e.locator.dialer(&p, id)
+	d, err := e.locator.dialer(&p, e.own.id.String())
 	if err != nil {
 		return nil, err
 	}
 	d.ConnectTimeout = peerTimeout
 	s := e.locator.newSearch(&p, d)
-	s.nextReport = nextReport
 	m, err := e.locator.find(ctx, s)
-	if err == nil {
-		m.dialer = e.own.dialer // a member has no id when it connects again
+	if err != nil {
+		return nil, err
 	}
-	return m, err
+	m.dialer = e.own.dialer // a member has no id when it connects again
+	e.peers.setFound(m, s.targets[m.Addr].name)
+	m.tasks.run(e.announce)
+	return m, nil
+}
+
+// announce sends and receives beacons until ctx ends.
+func (e *beaconElection) announce(ctx context.Context) {
+	defer e.peers.socket.Close()
+	e.peers.announce(ctx)
 }
 
 // waitElected waits until this agent has to host. It returns false if the agent has found a host
 // before, or ctx has ended.
 func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{}) bool {
-	start := time.Now()
-	var waitingSince time.Time // of clients
+	size := e.locator.config.Size
+	var since time.Time // when there were enough
 	check := time.NewTicker(firstWait)
 	defer check.Stop()
 	for {
@@ -162,71 +143,41 @@ func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{})
 			return false
 		case <-check.C:
 		}
-		s := e.peers.electionState(e.own.gate.Clients())
-		waited := time.Since(waitingSince)
-		switch {
-		case !s.clients:
-			waitingSince = time.Time{}
-		case waitingSince.IsZero():
-			waitingSince = time.Now()
-		case time.Since(start) < electionDelay:
-		case s.better && waited < betterTimeout:
-		case s.verifying && waited < verifyLimit:
-		case e.missesRank0() && waited < rank0Timeout:
-		default:
+		s := e.peers.standing(e.own.gate.Clients())
+		limit := restTimeout
+		if s.better { // which may be frozen, or not reachable by those that wait for this agent
+			limit = 2 * restTimeout
+		}
+		switch agents := 1 + s.waiting; {
+		case agents >= size:
+			return true
+		case !s.joined && agents <= size/2:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) >= limit:
 			return true
 		}
 	}
 }
 
-// missesRank0 tells whether rank 0's agent may be one that has not been heard, and must come.
-func (e *beaconElection) missesRank0() bool {
-	c := e.locator.config
-	switch {
-	case !c.AllNeeded || c.NodeRank == 0:
-		return false
-	case c.NodeRank > 0: // it would be better than this agent
-		return true
-	}
-	return e.peers.count() < c.Size
-}
-
-// host starts the store, and continues to send and receive beacons, also while the store starts: an
-// agent that starts meanwhile, and heard nothing of this one, would host too.
-func (e *beaconElection) host(ctx context.Context) (*Meeting, error) {
+// host starts the store, and continues to send beacons until all agents have joined.
+func (e *beaconElection) host(ctx context.Context) error {
 	e.peers.setHosting()
-	e.own.tasks.run(func(ctx context.Context) {
-		defer e.peers.socket.Close()
-		e.peers.announce(ctx)
-	})
+	e.own.tasks.run(e.announce)
 	if err := e.locator.serve(ctx, e.own, e.plan); err != nil {
-		return nil, err
+		return err
 	}
-	e.own.tasks.run(e.watchOtherHosts)
 	e.own.tasks.run(e.reportDisappeared)
-	return e.own, nil
+	return nil
 }
 
 // reportDisappeared reports the agents that have ended before they joined, until ctx ends.
 func (e *beaconElection) reportDisappeared(ctx context.Context) {
 	for pause(ctx, time.Second) {
-		e.peers.electionState(e.own.gate.Clients())
+		e.peers.standing(e.own.gate.Clients())
 		for _, d := range e.peers.disappeared() {
 			e.locator.config.Notify(d)
 		}
-	}
-}
-
-// hostID is the id with which a host connects to others: it is better than every agent that does
-// not host, and does not wait for them.
-var hostID = gate.Instance{}.String()
-
-// watchOtherHosts waits for a better host and closes BetterHost. The agent decides whether the job
-// moves there.
-func (e *beaconElection) watchOtherHosts(ctx context.Context) {
-	if better, err := e.find(ctx, hostID, nil); err == nil {
-		better.release()
-		e.own.betterAddr = better.Addr
-		close(e.own.betterHost)
 	}
 }

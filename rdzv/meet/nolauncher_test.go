@@ -2,10 +2,10 @@ package meet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,64 +15,131 @@ import (
 	"rdzv/rdzv/meet/internal/gate"
 )
 
-// newHost returns an agent that hosts without an election.
-func newHost(t *testing.T, k int) (m *Meeting, e *beaconElection) {
-	t.Helper()
-	c := noLauncherConfig(t, k, 4)
-	c.setDefaults()
-	p, err := noLauncher(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err = newLocator(&c, newFakeStore(t, "store").host).meet(t.Context(), p,
-		func(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
-			var err error
-			if e, err = newBeaconElection(ctx, l, p); err != nil {
-				return nil, err
-			}
-			return e.host(ctx)
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Close)
-	return m, e
-}
-
 // An agent that has been elected is heard while its store starts: one that starts meanwhile waits
-// for it and does not host, whichever has the lower id, although a third agent waits for the newer
-// one.
+// for it and does not host, whichever is before the other.
 func TestAgentStartsWhileStoreStarts(t *testing.T) {
-	for _, lower := range []bool{false, true} {
-		t.Run(fmt.Sprint("lower=", lower), func(t *testing.T) {
-			start, store := make(chan struct{}), newFakeStore(t, "store")
-			host := 1 // of the second agent
-			if !lower {
-				host = 3
-			}
+	for _, host := range []int{1, 3} { // of the second agent
+		t.Run(fmt.Sprint("node", host), func(t *testing.T) {
+			starting, start, store := make(chan struct{}), make(chan struct{}), newFakeStore(t, "store")
 			first := newElection(t, 2, func(ctx context.Context, l net.Listener) error {
+				close(starting)
 				<-start
 				return store.host(ctx, l)
 			})
-			second := newElection(t, host, noHost(t))
-			if (second.own.id.String() < first.own.id.String()) != lower {
-				t.Fatalf("the ids are %s and %s", first.own.id, second.own.id)
-			}
 			var group sync.WaitGroup
 			defer group.Wait()
-			group.Go(func() { checkMeeting(t, first.host) })
-			group.Go(func() { checkMeeting(t, second.run) })
-			awaitElectionState(t, second, electionState{better: true})
 			group.Go(func() {
-				_, err := connect(t.Context(), second, "node3", strings.Repeat("f", 96))
-				if moved, ok := errors.AsType[gate.MovedError](err); !ok ||
-					moved.To != first.own.Addr {
-					t.Errorf("the third agent: %v, want moved to %v", err, first.own.Addr)
+				if err := first.host(t.Context()); err != nil {
+					t.Error(err)
 				}
 			})
-			awaitElectionState(t, second, electionState{better: true, clients: true})
+			<-starting
+			second := newElection(t, host, noHost(t))
+			group.Go(func() {
+				m, err := second.run(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if m.release(); m.Addr != first.own.Addr {
+					t.Errorf("found %v, want %v", m, first.own)
+				}
+			})
+			for pause(t.Context(), firstWait) {
+				if slices.ContainsFunc(first.own.gate.Clients(), func(c gate.Client) bool {
+					return c.ID == second.own.id.String()
+				}) {
+					break
+				}
+			}
 			close(start)
 		})
+	}
+}
+
+// Agents meet although one of them, or two, do not receive the beacons of another one: those of the
+// third tell them about it.
+func TestPartialMulticast(t *testing.T) {
+	t.Parallel()
+	for from := range 3 {
+		for to := range 3 {
+			for _, mutually := range []bool{false, true} {
+				if from == to || mutually && from > to {
+					continue
+				}
+				t.Run(fmt.Sprint(from, " to ", to, " ", mutually), func(t *testing.T) {
+					t.Parallel()
+					meetDeaf(t, 3, func(sender, receiver int) bool {
+						return sender == from && receiver == to ||
+							mutually && sender == to && receiver == from
+					})
+				})
+			}
+		}
+	}
+}
+
+// The agents of two networks that are connected later do not host two stores: each half waits for
+// more than half of the job.
+func TestTwoHalves(t *testing.T) {
+	t.Parallel()
+	apart := time.Now().Add(restTimeout + time.Second)
+	meetDeaf(t, 4, func(sender, receiver int) bool {
+		return sender/2 != receiver/2 && time.Now().Before(apart)
+	})
+}
+
+// meetDeaf lets agents meet of which some do not receive the beacons of others. One must host.
+func meetDeaf(t *testing.T, agents int, deaf func(sender, receiver int) bool) {
+	t.Helper()
+	all, stores := make([]*beaconElection, agents), make([]*fakeStore, agents)
+	for k := range all {
+		stores[k] = newFakeStore(t, "store")
+		all[k] = newElection(t, k, stores[k].host)
+		all[k].peers.socket.Close()
+		all[k].peers.socket = &beacon.Socket{}
+		all[k].locator.config.Size = agents
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var sending, meeting sync.WaitGroup
+	sending.Go(func() {
+		for pause(ctx, firstWait) {
+			for i, sender := range all {
+				for j, receiver := range all {
+					for _, data := range sender.peers.packets() {
+						if i != j && !deaf(i, j) {
+							receiver.peers.receive(beacon.Packet{Data: data, From: loopbackAddrs[0]})
+						}
+					}
+				}
+			}
+		}
+	})
+	found := make([]*Meeting, agents)
+	for k, e := range all {
+		meeting.Go(func() {
+			var err error
+			if found[k], err = e.run(ctx); err != nil {
+				t.Errorf("agent %d: %v", k, err)
+			}
+		})
+	}
+	meeting.Wait()
+	cancel()
+	sending.Wait()
+	hosts := 0
+	for k, m := range found {
+		if m == nil {
+			continue
+		}
+		if m == all[k].own {
+			hosts++
+		}
+		defer m.release()
+	}
+	if hosts != 1 && !t.Failed() {
+		t.Errorf("%d agents host", hosts)
 	}
 }
 
@@ -96,20 +163,6 @@ func newElection(t *testing.T, k int, host HostFunc) *beaconElection {
 	return e
 }
 
-// awaitElectionState waits until the agent has connected to others, or they to it, in that way.
-func awaitElectionState(t *testing.T, e *beaconElection, want electionState) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	var s electionState
-	for pause(ctx, firstWait) {
-		if s = e.peers.electionState(e.own.gate.Clients()); s == want {
-			return
-		}
-	}
-	t.Errorf("the state is %+v, want %+v", s, want)
-}
-
 // connect connects to an agent as another one with that id.
 func connect(ctx context.Context, e *beaconElection, host, id string) (net.Conn, error) {
 	d, err := gate.NewDialer(e.plan.key, e.plan.public, host, id)
@@ -120,55 +173,36 @@ func connect(ctx context.Context, e *beaconElection, host, id string) (net.Conn,
 	return conn, err
 }
 
-func checkMeeting(t *testing.T, meet func(context.Context) (*Meeting, error)) {
-	m, err := meet(t.Context())
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	t.Cleanup(m.release)
-}
-
-// Neither a recorded beacon of a host that no longer exists, nor one with which this agent's own
-// address has been announced under another id, is taken for a better host; a live one is found
-// meanwhile.
+// A recorded beacon of a host that no longer exists, or one with which the agent's own address has
+// been announced under another id, does not keep an agent from finding the host.
 func TestReplayedBeacon(t *testing.T) {
-	a, electionA := newHost(t, 1)
-	b, electionB := newHost(t, 2)
-	ctx, cancel := context.WithCancel(t.Context())
+	first := newElection(t, 1, newFakeStore(t, "store").host)
+	if err := first.host(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e := newElection(t, 2, noHost(t))
+	signer := e.plan.multicast
+	old := beacon.Beacon{
+		Hosting: true, Public: signer.public, ID: strings.Repeat("0", 96), Host: "old",
+		Addrs: append([]netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}, e.own.Addrs...),
+	}
+	packet := beacon.Packet{Data: old.Encode(signer.key), From: loopbackAddrs[0]}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
-	for _, e := range []*beaconElection{electionA, electionB} {
-		signer := e.plan.multicast
-		old := beacon.Beacon{
-			Hosting: true, Public: signer.public, ID: strings.Repeat("0", 96), Host: "old",
-			Addrs: append([]netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}, e.own.Addrs...),
+	group.Go(func() {
+		for ctx.Err() == nil {
+			e.peers.receive(packet)
+			pause(ctx, 100*time.Microsecond)
 		}
-		packet := beacon.Packet{Data: old.Encode(signer.key), From: loopbackAddrs[0]}
-		group.Go(func() {
-			for ctx.Err() == nil {
-				e.peers.receive(packet)
-				pause(ctx, 100*time.Microsecond)
-			}
-		})
+	})
+	m, err := e.run(ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
-	high, low := a, b
-	if a.id.String() < b.id.String() {
-		high, low = b, a
-	}
-	select {
-	case <-high.BetterHost:
-	case <-time.After(10 * time.Second):
-		t.Fatal("the host with the higher id has not found the other")
-	}
-	select {
-	case <-low.BetterHost:
-		t.Errorf("the host with the lower id has found a better one at %v", low.betterAddr)
-	default:
-	}
-	if high.betterAddr != low.Addr {
-		t.Errorf("the better host is at %v, want %v", high.betterAddr, low.Addr)
+	if m.release(); m.Addr != first.own.Addr {
+		t.Errorf("found %v, want %v", m, first.own)
 	}
 }
 

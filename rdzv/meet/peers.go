@@ -1,39 +1,71 @@
 package meet
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
+	"rdzv/rdzv/internal/placement"
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
 )
 
-// peers sends this agent's beacons and evaluates those of the other agents. An agent that hosts is
-// better than one that does not; of two that do, or two that do not, the one with the lower id is.
+// orderOf returns the order of an agent among those that may host, see before.
+func orderOf(nodeRank int, host string) (o gate.Order) {
+	binary.BigEndian.PutUint32(o[:], uint32(nodeRank)) // -1 is the last one
+	copy(o[4:], host)
+	return o
+}
+
+// before reports whether the agent with the first id is before that with the second one: in the
+// order of node ranks, if there are any, and then of the names of hosts, as their ranks will be.
+// Names that are longer than an Order and begin alike are equal.
+func before(a, b string) bool {
+	var x, y gate.Instance
+	if len(a) != hex.EncodedLen(len(x)) || len(b) != len(a) {
+		return false
+	}
+	hex.Decode(x[:], []byte(a))
+	hex.Decode(y[:], []byte(b))
+	const order = len(gate.Order{})
+	host := func(i gate.Instance) string { return string(bytes.TrimRight(i[4:order], "\x00")) }
+	return cmp.Or(
+		bytes.Compare(x[:4], y[:4]), placement.NaturalOrder(host(x), host(y)),
+		bytes.Compare(x[order:], y[order:]),
+	) < 0
+}
+
+// peers sends this agent's beacons and evaluates those of the other agents.
+//
+// It also sends beacons of the agent to which this one is connected: there may be others that do
+// not receive those of that agent.
 //
 // A beacon may be an old one that somebody has sent again, so all that follows from it is an
-// attempt to connect to the addresses of an agent that seems to be better. Whether an agent is
-// there, and its id, is what the handshake shows.
+// attempt to connect to the addresses in it. Whether an agent is there, and its id, is what the
+// handshake shows.
 type peers struct {
 	multicast  multicast
 	rejections *rejections
 	socket     *beacon.Socket // the zero value without multicast
 	start      time.Time
-	better     chan beacon.Beacon // of agents that seem to be better
-	newcomer   chan struct{}      // contains an element if a worse agent is new
+	better     chan beacon.Beacon // of agents to which this one should connect
+	newcomer   chan struct{}      // contains an element if another agent is new
 
-	mu        sync.Mutex
-	self      beacon.Beacon
-	heard     string // the sender of the last beacon of this job
-	heardAt   time.Time
-	waits     bool                    // for the greeting of a better agent
-	verifying time.Time               // until when the search may be connecting to a better agent
-	known     map[string]bool         // ids in beacons; true if the agent hosts
-	others    map[string]*Disappeared // the other agents, by the names of their hosts
+	mu      sync.Mutex
+	self    beacon.Beacon
+	best    beacon.Beacon // of the agent to which this one is connected; no ID if there is none
+	found   bool          // that one hosts
+	heard   string        // the sender of the last beacon of this job
+	heardAt time.Time
+	known   map[string]bool         // ids in beacons
+	others  map[string]*Disappeared // agents that are or were connected to this one, by their hosts
 }
 
 func newPeers(m multicast, r *rejections, own *Meeting) *peers {
@@ -45,33 +77,41 @@ func newPeers(m multicast, r *rejections, own *Meeting) *peers {
 	}
 }
 
-// newcomerDelay limits how often an agent answers newcomers.
-const newcomerDelay = 5 * time.Millisecond
-
-// announce sends this agent's beacon until ctx ends, and at once to newcomers, which might
-// otherwise host before they have heard of this agent.
+// announce sends beacons until ctx ends.
 func (p *peers) announce(ctx context.Context) {
-	for wait := beaconFirst; ctx.Err() == nil; wait = min(wait*3/2, beaconLast) {
-		p.mu.Lock()
-		packet := p.self.Encode(p.multicast.key)
-		p.mu.Unlock()
-		p.socket.Send(packet)
-		next := time.NewTimer(wait)
-		select {
-		case <-next.C:
-		case <-p.newcomer:
-			pause(ctx, newcomerDelay)
-		case <-ctx.Done():
+	sendRepeatedly(ctx, p.newcomer, func() {
+		for _, packet := range p.packets() {
+			p.socket.Send(packet)
 		}
-		next.Stop()
+	})
+}
+
+// packets returns the beacons that this agent sends now.
+func (p *peers) packets() (list [][]byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.found {
+		list = append(list, p.self.Encode(p.multicast.key))
 	}
+	if p.best.ID != "" {
+		list = append(list, p.best.Encode(p.multicast.key))
+	}
+	return list
 }
 
 // setHosting makes the following beacons announce this agent as the host.
 func (p *peers) setHosting() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.self.Hosting = true
+	p.self.Hosting, p.best = true, beacon.Beacon{}
+}
+
+// setFound makes the following beacons announce the store that another agent hosts, on that host.
+func (p *peers) setFound(store *Meeting, host string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.found, p.best = true, p.multicast.beacon(true, store)
+	p.best.Host = host
 }
 
 // receive evaluates one beacon. It drops it if the search is behind; the other agent sends its
@@ -79,55 +119,35 @@ func (p *peers) setHosting() {
 func (p *peers) receive(packet beacon.Packet) {
 	b, err := p.multicast.parse(packet, func(r gate.Rejection) { p.rejections.add(r) })
 	p.mu.Lock()
-	self := p.self
-	better := err == nil &&
-		(b.Hosting && !self.Hosting || b.Hosting == self.Hosting && p.precedes(b.ID))
-	if err == nil && b.ID != self.ID {
-		p.heard, p.heardAt = hostAndAddr(b.Host, senderOf(b, packet)), time.Now()
-	}
-	isNew := err == nil && p.isNew(b)
-	p.mu.Unlock()
-	noHost := !b.Hosting && !self.Hosting && time.Since(p.start) > differentJobAfter
-	switch {
-	case errors.Is(err, gate.ErrDifferentJob) && noHost:
-		p.rejections.add(gate.Rejection{Host: b.Host, Addr: senderOf(b, packet), Reason: err})
-	case better:
+	defer p.mu.Unlock()
+	switch seeking := !p.self.Hosting && !p.found; {
+	case errors.Is(err, gate.ErrDifferentJob):
+		if seeking && !b.Hosting && time.Since(p.start) > differentJobAfter {
+			p.rejections.add(gate.Rejection{Host: b.Host, Addr: senderOf(b, packet), Reason: err})
+		}
+		return
+	case err != nil || b.ID == p.self.ID || p.found:
+		return
+	case seeking && (b.Hosting || before(b.ID, cmp.Or(p.best.ID, p.self.ID))):
 		select {
 		case p.better <- b:
 		default:
 		}
-	case isNew && b.ID != self.ID:
+	case p.best.ID == "" && !p.known[b.ID]: // it should hear soon of this agent
 		select {
 		case p.newcomer <- struct{}{}:
 		default:
 		}
 	}
-}
-
-// isNew notes the id in a beacon, and reports whether it was not known. An agent that hosts does so
-// until it ends, whatever older beacon of it is sent again.
-func (p *peers) isNew(b beacon.Beacon) bool {
-	hosting, known := p.known[b.ID]
-	if !known && len(p.known) == maxSenders {
+	if len(p.known) == maxSenders {
 		clear(p.known)
 	}
-	p.known[b.ID] = hosting || b.Hosting
-	return !known
+	p.known[b.ID] = true
+	p.heard, p.heardAt = hostAndAddr(b.Host, senderOf(b, packet)), time.Now()
 }
 
-// count returns how many agents of the job have sent a beacon, or are this one.
-func (p *peers) count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := len(p.known)
-	if _, own := p.known[p.self.ID]; !own {
-		n++
-	}
-	return n
-}
-
-// senderOf returns the address of an authenticated beacon's sender, which may differ from that of
-// the packet if somebody else has sent it again.
+// senderOf returns the address of the agent in a beacon, which may differ from that of the packet:
+// somebody else may have sent it.
 func senderOf(b beacon.Beacon, packet beacon.Packet) netip.Addr {
 	own := func(a netip.AddrPort) bool { return a.Addr().WithZone("") == packet.From.WithZone("") }
 	if !slices.ContainsFunc(b.Addrs, own) {
@@ -136,7 +156,7 @@ func senderOf(b beacon.Beacon, packet beacon.Packet) netip.Addr {
 	return packet.From
 }
 
-// candidates is the source of the addresses of agents that seem to be better.
+// candidates is the source of the addresses of agents to which this one should connect.
 func (p *peers) candidates(ctx context.Context, add func(candidate)) {
 	for seen := (senders{}); ; {
 		select {
@@ -148,32 +168,23 @@ func (p *peers) candidates(ctx context.Context, add func(candidate)) {
 	}
 }
 
-// connectLimit is how long an agent does not host because it is connecting to one that seems to be
-// better, and verifyLimit how long because of the handshake, and for all of them together.
-const (
-	connectLimit = 100 * time.Millisecond
-	verifyLimit  = 400 * time.Millisecond
-)
-
-// note notes for which agents the search waits.
+// note notes for which agents the search waits. Of those that are before this one, the first should
+// host.
 func (p *peers) note(ts targets) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waits, p.verifying = false, time.Time{}
+	p.best = beacon.Beacon{}
 	for _, t := range ts {
 		if t.waitsFor == (gate.Instance{}) {
-			until := t.started.Add(connectLimit)
-			if t.connected {
-				until = t.started.Add(verifyLimit)
-			}
-			if t.dialing && t.timeouts == 0 && until.After(p.verifying) {
-				p.verifying = until
-			}
 			continue
 		}
 		id := t.waitsFor.String()
-		p.waits = p.waits || p.precedes(id) || p.known[id]
 		p.see(gate.Client{ID: id, Host: t.name, Addr: t.addr.Addr()})
+		if before(id, cmp.Or(p.best.ID, p.self.ID)) {
+			p.best = beacon.Beacon{
+				Public: p.self.Public, ID: id, Host: t.name, Addrs: []netip.AddrPort{t.addr},
+			}
+		}
 	}
 }
 
@@ -182,6 +193,29 @@ func (p *peers) see(c gate.Client) {
 	if c.ID != p.self.ID {
 		p.others[c.Host] = &Disappeared{Host: c.Host, Addr: c.Addr, seen: time.Now()}
 	}
+}
+
+// standing is what an agent must know before it hosts.
+type standing struct {
+	waiting int  // the number of agents that wait for this one
+	joined  bool // one of them has RDZV_JOIN of this agent, and can find no other
+	better  bool // this agent waits for another one
+}
+
+func (p *peers) standing(clients []gate.Client) (s standing) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.better = p.best.ID != ""
+	ids := map[string]bool{p.self.ID: true}
+	for _, c := range clients {
+		p.see(c)
+		if c.Waiting && !ids[c.ID] {
+			s.waiting++
+			s.joined = s.joined || c.ID == ""
+			ids[c.ID] = c.ID != ""
+		}
+	}
+	return s
 }
 
 // disappearedAfter is how long an agent must have been without a connection before this is
@@ -201,36 +235,18 @@ func (p *peers) disappeared() (list []Disappeared) {
 	return list
 }
 
-// precedes reports whether an id is that of a better agent, of two that both host or both do not.
-func (p *peers) precedes(id string) bool {
-	return len(id) == len(p.self.ID) && id < p.self.ID
-}
-
-// accepts reports whether this agent, or the job that it hosts, should move to that store.
-func (p *peers) accepts(store gate.Instance) bool {
+// connected returns the hosts of the agents that are connected to this one.
+func (p *peers) connected() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.self.Hosting || p.precedes(store.String())
-}
-
-// electionState returns what an agent must know before it hosts.
-func (p *peers) electionState(clients []gate.Client) (s electionState) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s = electionState{better: p.waits, verifying: time.Now().Before(p.verifying)}
-	for _, c := range clients {
-		p.see(c)
-		s.better = s.better || c.Waiting && p.precedes(c.ID)
-		s.clients = s.clients || c.Waiting && c.ID != p.self.ID && !p.precedes(c.ID)
+	var list []string
+	for host, d := range p.others {
+		if time.Since(d.seen) < disappearedAfter {
+			list = append(list, host)
+		}
 	}
-	return s
-}
-
-// electionState is this agent's position among those that it is connected to.
-type electionState struct {
-	clients   bool // others wait for this agent
-	better    bool // there is a better one
-	verifying bool // there may be a better one
+	slices.Sort(list)
+	return list
 }
 
 // lastHeard returns the sender of the last beacon of this job, "" if there was none, and how long

@@ -20,18 +20,17 @@ var errOtherStore = errors.New("hosts another store")
 const noPeerAfter = 3 * time.Second
 
 // reportNoPeerYet reports after noPeerAfter how other nodes can find this one, unless another agent
-// has connected or ctx has ended. lastHeard is nil without a search by multicast, see peers.
+// has connected or ctx has ended. ps is nil without a search by multicast.
 func reportNoPeerYet(
-	ctx context.Context, c *Config, m *Meeting, rs *rejections,
-	lastHeard func() (sender string, ago time.Duration),
+	ctx context.Context, c *Config, m *Meeting, rs *rejections, ps *peers,
 ) {
-	if !pause(ctx, noPeerAfter) || m.gate.Passed() {
+	if !pause(ctx, noPeerAfter) || m.gate.Passed() || ps != nil && len(ps.connected()) > 0 {
 		return
 	}
 	n := NoPeerYet{After: noPeerAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
 	found := rs.notices() // agents that do not belong to the job explain why it is alone
-	if lastHeard != nil {
-		heard, _ := lastHeard()
+	if ps != nil {
+		heard, _ := ps.lastHeard()
 		n.NoBeacon = heard == "" && len(found) == 0
 	}
 	switch usable, err := c.usableInterfaces(); {

@@ -46,7 +46,7 @@ type answer struct {
 	conn    net.Conn
 	addr    netip.AddrPort
 	err     error
-	waiting bool // there is a connection, to an agent of the job if ID is set; the answer follows
+	waiting bool // there is a connection to the agent with that ID, if it is set; the answer follows
 }
 
 // run returns the first connection to the store, or a *NotFoundError when ctx ends, or a
@@ -181,49 +181,32 @@ func (s *search) dial(ctx context.Context, addr netip.AddrPort, answers chan<- a
 	}
 }
 
-// The answers of stores that are not the one that is searched for.
-var (
-	errJobEnded = errors.New("the job of that store has ended")
-	errNoBetter = errors.New("that store is not better than this agent's")
-)
-
-// unwanted returns why a store is not the one that is searched for, or nil if it is.
-func (s *search) unwanted(store gate.Instance) error {
-	switch {
-	case slices.Contains(s.past, store):
-		return errJobEnded
-	case s.plan.peers != nil && !s.plan.peers.accepts(store):
-		return errNoBetter
-	}
-	return nil
-}
+var errJobEnded = errors.New("the job of that store has ended")
 
 // evaluate processes the answer of one address.
 func (s *search) evaluate(a answer) {
 	t := s.targets[a.addr]
 	if a.waiting {
-		t.connected, t.waitsFor = true, a.ID
+		t.waitsFor = a.ID
 		return
 	}
 	if a.err == nil {
-		if a.err = s.unwanted(a.ID); a.err == nil {
+		if !slices.Contains(s.past, a.ID) {
 			s.keepBetter(&a)
 			return
 		}
 		a.conn.Close()
+		a.err = errJobEnded
 	}
-	t.dialing, t.connected, t.waitsFor, t.err = false, false, gate.Instance{}, a.err
+	t.dialing, t.waitsFor, t.err = false, gate.Instance{}, a.err
 	t.timeouts++
 	if netErr, ok := errors.AsType[net.Error](a.err); !ok || !netErr.Timeout() {
 		t.timeouts = 0
 	}
 	t.wait = t.nextWait()
 	s.noteRefusal(t)
-	var moved gate.MovedError
 	switch {
-	case errors.As(a.err, &moved):
-		s.targets.add(candidate{addr: moved.To, name: t.name, priority: -1})
-	case a.err == errNoBetter, a.err == gate.ErrFull:
+	case a.err == gate.ErrFull:
 		t.wait = rejectedWait
 	case !s.plan.named && a.err == gate.ErrOtherShared: // probably another user's
 		t.wait = rejectedWait
@@ -300,6 +283,7 @@ func (s *search) searching(waited time.Duration) Searching {
 	slices.SortFunc(n.Tried, func(a, b Answer) int { return a.Addr.Compare(b.Addr) })
 	if s.plan.peers != nil {
 		n.Multicast = true
+		n.Connected = s.plan.peers.connected()
 		n.Heard, n.HeardAgo = s.plan.peers.lastHeard()
 	}
 	n.Rejections = s.rejections.notices()

@@ -21,7 +21,9 @@ type Searching struct {
 	Unanswered []string `json:"unanswered,omitempty"`
 	Tried      []Answer `json:"-"` // sorted by address
 	// whether the agent knows no address and waits for beacons
-	Multicast  bool          `json:"multicast,omitempty"`
+	Multicast bool `json:"multicast,omitempty"`
+	// hosts of the agents that wait with this one until more than half of the job is there
+	Connected  []string      `json:"connected,omitempty"`
 	Heard      string        `json:"heard,omitempty"` // an agent whose beacon was received
 	HeardAgo   time.Duration `json:"-"`               // when that was
 	Rejections []Rejected    `json:"-"`               // agents that do not belong to the job
@@ -53,6 +55,13 @@ func (s Searching) String() string {
 			found = append(found, r.describe())
 		}
 		return "found no agent of this job, but " + strings.Join(found, ", and ")
+	}
+	switch n := len(s.Connected) - maxParts; {
+	case n > 0:
+		return fmt.Sprintf("waiting for more agents with those of %s and %d more",
+			strings.Join(s.Connected[:maxParts], ", "), n)
+	case len(s.Connected) > 0:
+		return "waiting for more agents with those of " + strings.Join(s.Connected, ", ")
 	}
 	var parts []string
 	for _, name := range s.Unresolved {

@@ -43,7 +43,9 @@ func TestSearchingText(t *testing.T) {
 			"the last one 5s ago": {
 			Multicast: true, Heard: "node2 (10.0.0.6)", HeardAgo: 5 * time.Second,
 		},
-		"no address of the store is known yet": {},
+		"waiting for more agents with those of a, b":               {Connected: []string{"a", "b"}, Tried: silent},
+		"waiting for more agents with those of a, b, c and 1 more": {Connected: []string{"a", "b", "c", "d"}},
+		"no address of the store is known yet":                     {},
 	} {
 		if got := s.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -48,14 +48,13 @@ type targets map[netip.AddrPort]*target
 
 type target struct {
 	candidate
-	dialing   bool
-	connected bool          // while dialing
-	waitsFor  gate.Instance // the agent there, while it has not sent its greeting; zero if none
-	started   time.Time     // of the last attempt
-	next      time.Time     // of the next attempt
-	wait      time.Duration // interval before that
-	timeouts  int           // successive attempts without an answer
-	err       error         // last answer
+	dialing  bool
+	waitsFor gate.Instance // the agent there, while it has not sent its greeting; zero if none
+	started  time.Time     // of the last attempt
+	next     time.Time     // of the next attempt
+	wait     time.Duration // interval before that
+	timeouts int           // successive attempts without an answer
+	err      error         // last answer
 }
 
 // maxTargets limits the memory of a search, because sources may add addresses that other processes
