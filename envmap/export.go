@@ -133,14 +133,14 @@ var launcherPrefixes = []string{
 // one node, or changes which program and libraries run.
 func ofOneNode(name string) bool {
 	hasPrefix := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-	return slices.ContainsFunc(nodePrefixes, hasPrefix) || slices.Contains(nodeVariables, name) ||
+	byPlatform := func(pl platform) bool { return pl.prefix != "" && hasPrefix(pl.prefix) }
+	return slices.ContainsFunc(nodePrefixes, hasPrefix) ||
+		slices.ContainsFunc(platforms, byPlatform) || slices.Contains(nodeVariables, name) ||
 		slices.Contains(deviceVariables(), name)
 }
 
-// nodePrefixes are, besides LD_, those of variables that platforms set on each node.
-var nodePrefixes = []string{
-	"LD_", "LWS_", "VC_", "VK_", "SKYPILOT_", "DSTACK_", "BEAKER_", "RUNPOD_", "JOBSET_",
-}
+// nodePrefixes are, besides those of platforms, of the linker and of Volcano's tasks.
+var nodePrefixes = []string{"LD_", "VK_"}
 
 var nodeVariables = []string{
 	"PATH", "HOME", "HOSTNAME", "PWD", "OLDPWD", "TMPDIR", "XDG_RUNTIME_DIR", "GPU_DEVICE_ORDINAL",
