@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -62,17 +59,6 @@ func sign(
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// old is the part of an old etcd that tells its version.
-type old struct {
-	etcdserverpb.UnimplementedMaintenanceServer
-}
-
-func (old) Status(context.Context, *etcdserverpb.StatusRequest) (
-	*etcdserverpb.StatusResponse, error,
-) {
-	return &etcdserverpb.StatusResponse{Version: "3.3.25"}, nil
-}
-
 // listen listens at a port until the test ends.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
@@ -94,33 +80,12 @@ func grpcServer(t *testing.T, register func(*grpc.Server)) string {
 	return "http://" + l.Addr().String()
 }
 
-// banner is a service that writes a line to whoever connects, such as sshd.
-func banner(t *testing.T) string {
-	t.Helper()
-	l := listen(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = conn.Write([]byte("SSH-2.0-OpenSSH_9.2\r\n"))
-			conn.Close()
-		}
-	}()
-	t.Cleanup(func() { l.Close(); <-done })
-	return l.Addr().String()
-}
-
 func other(scheme, url string) string {
 	_, host, _ := strings.Cut(url, "://")
 	return scheme + "://" + host
 }
 
-// What a user reads if the cluster cannot be used. All of these servers are real ones, except an
-// etcd that is too old.
+// What a user reads if the cluster cannot be used. All of these servers are real ones.
 func TestUnavailable(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	serverCert, serverKey := sign(t, ours, "server", time.Hour)
@@ -138,14 +103,9 @@ func TestUnavailable(t *testing.T) {
 	expired, expiredKey := sign(t, ours, "expired", -time.Hour)
 	foreign, foreignKey := sign(t, theirs, "foreign", time.Hour)
 	good, goodKey := sign(t, ours, "good", time.Hour)
-	web := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(web.Close)
-	webTLS := httptest.NewTLSServer(http.NotFoundHandler())
-	t.Cleanup(webTLS.Close)
 	free := listen(t)
 	free.Close()
 	silent := listen(t)
-	ssh := banner(t)
 	ca, nobody := ours.File(), "http://"+free.Addr().String()
 
 	for _, c := range []struct {
@@ -187,17 +147,6 @@ func TestUnavailable(t *testing.T) {
 			false},
 		{"TLS to a plain port", etcd.Cluster{CA: ca}, other("https", plain), "it does not use TLS",
 			false},
-		{"a web server", etcd.Cluster{}, web.URL, "another service uses this port (HTTP)", false},
-		{"TLS to a web server", etcd.Cluster{}, other("https", web.URL),
-			"another service uses this port (HTTP)", false},
-		{"a web server with TLS", etcd.Cluster{}, other("http", webTLS.URL), "it expects TLS", false},
-		{"sshd", etcd.Cluster{}, "http://" + ssh, "another service uses this port", false},
-		{"TLS to sshd", etcd.Cluster{}, "https://" + ssh, "another service uses this port", false},
-		{"another gRPC service", etcd.Cluster{}, grpcServer(t, func(*grpc.Server) {}),
-			"another service uses this port", false},
-		{"old", etcd.Cluster{}, grpcServer(t, func(s *grpc.Server) {
-			etcdserverpb.RegisterMaintenanceServer(s, old{})
-		}), "it is etcd 3.3.25: 3.4 or later is required", false},
 		{"nothing", etcd.Cluster{}, nobody, "connection refused", true},
 		{"no such host", etcd.Cluster{}, "http://etcd.invalid:2379", `"etcd.invalid" does not resolve`,
 			true},
@@ -263,18 +212,5 @@ func TestSomeMembersAvailable(t *testing.T) {
 			t.Errorf("%q: no connection was reported", urls)
 		}
 		client.Close()
-	}
-}
-
-func TestAnswersOfSeveralMembers(t *testing.T) {
-	e := &etcd.UnavailableError{Answers: []etcd.Answer{
-		{URL: "http://a:2379", Text: "connection refused"},
-		{URL: "http://b:2379", Text: "no answer"},
-		{URL: "http://c:2379", Text: "connection refused"},
-	}}
-	want := "cannot use etcd at http://a:2379, http://c:2379: connection refused; " +
-		"http://b:2379: no answer"
-	if e.Error() != want {
-		t.Errorf("%q, want %q", e.Error(), want)
 	}
 }
