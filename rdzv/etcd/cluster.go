@@ -1,5 +1,4 @@
-// Package etcd connects to an existing etcd cluster, and says what each of its members answers if
-// that fails.
+// Package etcd connects to an existing etcd cluster, and says why that fails.
 package etcd
 
 import (

@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -32,141 +32,94 @@ const (
 	maxPause   = time.Second / 2
 )
 
+// How long a connection to a member may take, and how long the cluster may take to answer.
+const (
+	connectTimeout = 3 * time.Second
+	clusterTimeout = 10 * time.Second
+)
+
 var connectParams = grpc.ConnectParams{
 	Backoff: backoff.Config{
 		BaseDelay: firstPause, Multiplier: 1.5, Jitter: 0.2, MaxDelay: maxPause,
 	},
-	MinConnectTimeout: probeTimeout,
+	MinConnectTimeout: connectTimeout,
 }
 
 // Dial returns a client of a cluster that has accepted this client, and lets it read and write its
 // keys. Connected is called with each connection that the client makes, and may be nil.
 //
 // As long as members may become available Dial tries again until ctx ends; failed is called with
-// what they answer, also while none of their names has been resolved, and never twice at a time. If
-// that cannot help, or ctx has ended, the error is an *[UnavailableError].
+// each reason, never twice at a time. If that cannot help, or ctx has ended, the error is an
+// *[UnavailableError].
 func (c Cluster) Dial(
 	ctx context.Context, failed func(*UnavailableError), connected func(net.Conn),
 ) (*clientv3.Client, error) {
+	client, err := c.client(connected)
+	if err != nil {
+		return nil, err
+	}
+	var last error
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		err := c.ask(ctx, client)
+		switch {
+		case err == nil:
+			return client, nil
+		case ctx.Err() != nil:
+			client.Close()
+			return nil, &UnavailableError{c, cmp.Or(last, err), context.Cause(ctx)}
+		case permanent(err):
+			client.Close()
+			return nil, &UnavailableError{c, err, nil}
+		}
+		last = err
+		failed(&UnavailableError{c, err, nil})
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// client connects to all members, and logs in when it is used.
+func (c Cluster) client(connected func(net.Conn)) (*clientv3.Client, error) {
 	secure, err := c.tls()
 	if err != nil {
 		return nil, err
 	}
-	d := &dialer{
-		prober: prober{c, secure}, login: newLogin(c.User, c.Password), connected: connected,
+	dial := func(ctx context.Context, addr string) (net.Conn, error) { // without a proxy
+		conn, err := (&net.Dialer{KeepAliveConfig: hostAlive}).DialContext(ctx, "tcp", addr)
+		if err == nil && connected != nil {
+			connected(conn)
+		}
+		return conn, err
 	}
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		stop := c.watchNames(ctx, lookup, failed)
-		client, answers := d.try(ctx)
-		stop()
-		if client != nil {
-			return client, nil
-		}
-		unavailable := &UnavailableError{Answers: answers}
-		if ctx.Err() == nil && final(answers) {
-			return nil, unavailable
-		}
-		if ctx.Err() == nil {
-			failed(unavailable)
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			unavailable.Cause = context.Cause(ctx)
-			return nil, unavailable
-		}
-	}
-}
-
-type dialer struct {
-	prober
-	login     *login
-	connected func(net.Conn)
-}
-
-// try returns a client if a member can be used, otherwise what the members answer.
-func (d *dialer) try(ctx context.Context) (*clientv3.Client, []Answer) {
-	answers := d.probeAll(ctx)
-	for _, a := range answers {
-		if a.Text != "" {
-			continue
-		}
-		client, err := d.client(ctx)
-		if err == nil {
-			if err = d.ask(ctx, client); err == nil {
-				return client, nil
-			}
-			client.Close()
-		}
-		return nil, []Answer{d.refusal(a.URL, err)}
-	}
-	return nil, answers
-}
-
-// probeAll returns what the members answer, or one answer without a text as soon as a member can be
-// used.
-func (d *dialer) probeAll(ctx context.Context) []Answer {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var probing sync.WaitGroup
-	defer probing.Wait()
-	found := make(chan Answer, len(d.URLs))
-	for _, u := range d.URLs {
-		probing.Go(func() { found <- d.probe(ctx, u) })
-	}
-	answers := make([]Answer, 0, len(d.URLs))
-	for range d.URLs {
-		a := <-found
-		if a.Text == "" {
-			cancel()
-			return []Answer{a}
-		}
-		answers = append(answers, a)
-	}
-	return answers
-}
-
-// client connects to all members, and logs in when it is used.
-func (d *dialer) client(ctx context.Context) (*clientv3.Client, error) {
-	live, cancel := context.WithCancel(context.Background()) // as long as the client
-	defer context.AfterFunc(ctx, cancel)()
-	client, err := clientv3.New(clientv3.Config{
-		Context: live, Endpoints: d.URLs, TLS: d.tls, DialTimeout: clusterTimeout,
+	return clientv3.New(clientv3.Config{
+		Endpoints: c.URLs, TLS: secure,
 		DialKeepAliveTime: keepAliveInterval, DialKeepAliveTimeout: keepAliveTimeout,
 		Logger: zap.NewNop(),
-		DialOptions: append(d.login.dialOptions(),
-			grpc.WithConnectParams(connectParams), grpc.WithContextDialer(d.dial)),
+		DialOptions: append(newLogin(c.User, c.Password).dialOptions(),
+			grpc.WithConnectParams(connectParams), grpc.WithContextDialer(dial)),
 	})
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	return client, nil
-}
-
-// dial makes a connection of the client, without a proxy.
-func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
-	conn, err := (&net.Dialer{KeepAliveConfig: hostAlive}).DialContext(ctx, "tcp", addr)
-	if err == nil && d.connected != nil {
-		d.connected(conn)
-	}
-	return conn, err
 }
 
 // ask makes sure that the cluster has a quorum, accepts the password, and lets this client read and
 // write its keys, by a transaction that changes nothing: etcd checks the permissions of all its
-// branches.
-func (d *dialer) ask(ctx context.Context, client *clientv3.Client) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, clusterTimeout, errNoQuorum)
+// branches. Without a connection it fails at once, and does not wait for one as client does.
+func (c Cluster) ask(ctx context.Context, client *clientv3.Client) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, clusterTimeout,
+		fmt.Errorf("no answer within %v", clusterTimeout))
 	defer cancel()
-	root := cmp.Or(d.Prefix, rdzv.DefaultPrefix) + rdzv.Root
+	root := c.prefix() + rdzv.Root
 	keys, all := root+"/", clientv3.WithPrefix()
-	_, err := client.Txn(ctx).If(clientv3.Compare(clientv3.Version(root), "<", 0)).
+	kv := clientv3.NewKVFromKVClient(etcdserverpb.NewKVClient(client.ActiveConnection()), nil)
+	_, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.Version(root), "<", 0)).
 		Then(clientv3.OpPut(root, ""), clientv3.OpDelete(keys, all)).
 		Else(clientv3.OpGet(keys, all, clientv3.WithCountOnly())).
 		Commit()
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		return context.Cause(ctx)
 	}
 	return err
 }
+
+func (c Cluster) prefix() string { return cmp.Or(c.Prefix, rdzv.DefaultPrefix) }

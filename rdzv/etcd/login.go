@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
@@ -18,7 +19,8 @@ import (
 // each stream, and each login takes a member of the cluster 60 to 100 ms of CPU time, because it
 // computes a hash that is meant to be costly: the last worker of 64 agents then starts after 8.7 s
 // instead of 2.6 s (etcd 3.4.23 and the agents on two cores). Here a token is used until a member
-// refuses it: it has expired, or the member was restarted, or users have changed.
+// refuses it: it has expired, or the member was restarted, or users have changed. clientv3's login
+// also fails with an expired token, because etcd 3.4 refuses a login with one.
 type login struct {
 	user, password string
 
@@ -96,6 +98,16 @@ func (t *token) send(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, t.text)
 }
 
+// dialOptions are those of a client that logs in. Its own interceptors call these.
+func (l *login) dialOptions() []grpc.DialOption {
+	if l.user == "" {
+		return nil
+	}
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(l.call), grpc.WithChainStreamInterceptor(l.open),
+	}
+}
+
 // call makes a call, twice if the token is refused: etcd has not executed it then. A login is sent
 // without a token, because etcd 3.4 refuses one with an expired token.
 func (l *login) call(
@@ -119,6 +131,51 @@ func (l *login) call(
 			return err
 		}
 	}
+}
+
+// open opens a stream, whose token is always the one with which it was opened.
+func (l *login) open(
+	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
+	streamer grpc.Streamer, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	t, fresh, err := l.get(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := streamer(t.send(ctx), desc, conn, method, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &stream{ClientStream: opened, login: l, token: t, proven: !fresh}, nil
+}
+
+// stream is a stream that forgets the token when etcd refuses it: who opens another one logs in.
+type stream struct {
+	grpc.ClientStream
+	login  *login
+	token  *token
+	proven bool // the token was accepted at some time
+}
+
+// RecvMsg receives a message. If etcd refuses a watch because of the stream's token the client gets
+// an error with which it opens another stream for all its watches, and continues them there. etcd
+// 3.4 then says that the user has no permission; that is believed only with a new token.
+func (s *stream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	w, watch := m.(*etcdserverpb.WatchResponse)
+	switch {
+	case err != nil && refused(status.Convert(err).Message()):
+		s.login.forget(s.token)
+	case err == nil && watch && w.Canceled && (refused(w.CancelReason) ||
+		strings.HasSuffix(w.CancelReason, rpctypes.ErrPermissionDenied.Error())):
+		s.login.forget(s.token)
+		if s.proven {
+			err = status.Error(codes.Unavailable, w.CancelReason)
+		}
+	case err == nil && watch && w.Created:
+		s.proven = true
+	}
+	return err
 }
 
 // refused tells from etcd's words whether it would accept the call with another token.

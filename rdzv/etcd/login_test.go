@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -20,8 +21,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"rdzv/internal/boottime"
 	"rdzv/internal/etcdtest"
 	"rdzv/rdzv/etcd"
+	"rdzv/rdzv/internal/lease"
 )
 
 // A client logs in once, and again when its token has become invalid. Its streams go on then, and
@@ -45,15 +48,8 @@ func testLogins(t *testing.T, tokens string) {
 	before, ctx := logins(t, url), within(t)
 	client := connect(t, etcd.Cluster{URLs: []string{url}, User: "alice", Password: "secret"})
 	first := client.Watch(clientv3.WithRequireLeader(ctx), "/rdzv/first")
-	granted, err := client.Grant(ctx, 60)
-	if err != nil {
-		t.Fatal(err)
-	}
-	renewals, err := etcdserverpb.NewLeaseClient(client.ActiveConnection()).LeaseKeepAlive(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	renew(t, renewals, granted.ID)
+	renewals := keepLease(t, client)
+	awaitRenewal(t, renewals, 0)
 	put(t, client, "/rdzv/first", "1")
 	awaitValue(t, first, "1")
 	if n := logins(t, url) - before; n != 1 {
@@ -61,7 +57,7 @@ func testLogins(t *testing.T, tokens string) {
 	}
 	refuseTokens(t, url)
 	before = logins(t, url)
-	renew(t, renewals, granted.ID)
+	awaitRenewal(t, renewals, boottime.Now())
 	second := client.Watch(clientv3.WithRequireLeader(ctx), "/rdzv/second",
 		clientv3.WithCreatedNotify())
 	if created := <-second; !created.Created || created.Err() != nil {
@@ -137,17 +133,37 @@ func put(t *testing.T, client *clientv3.Client, key, value string) {
 	}
 }
 
-func renew(
-	t *testing.T, renewals etcdserverpb.Lease_LeaseKeepAliveClient, lease clientv3.LeaseID,
-) {
+// keepLease keeps a lease alive until the test ends, and returns when each renewal was requested.
+func keepLease(t *testing.T, client *clientv3.Client) <-chan time.Duration {
 	t.Helper()
-	request := &etcdserverpb.LeaseKeepAliveRequest{ID: int64(lease)}
-	if err := renewals.Send(request); err != nil {
+	const ttl = 3 * time.Second
+	granted, err := client.Grant(within(t), lease.Seconds(ttl))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if answer, err := renewals.Recv(); err != nil || answer.TTL <= 0 {
-		t.Fatalf("the lease was not renewed: %v, %v", answer, err)
+	ctx, cancel := context.WithCancel(within(t))
+	renewals := make(chan time.Duration, 100)
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
+		defer close(renewals)
+		renewed := func(sent time.Duration) { renewals <- sent }
+		if err := lease.Keep(ctx, client, granted.ID, ttl, time.Minute, renewed, nil); ctx.Err() == nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { cancel(); keeping.Wait() })
+	return renewals
+}
+
+// awaitRenewal waits for an answer to a request that was sent later.
+func awaitRenewal(t *testing.T, renewals <-chan time.Duration, later time.Duration) {
+	t.Helper()
+	for sent := range renewals {
+		if sent > later {
+			return
+		}
 	}
+	t.Fatal("the lease was not renewed")
 }
 
 func awaitValue(t *testing.T, events clientv3.WatchChan, want string) {
