@@ -12,7 +12,7 @@ import (
 var protections = []struct{ what, tests string }{
 	{"who joins a job, stops it or reads its messages",
 		"TestAttacksOnTheStore TestGateRejectsAttackers FuzzGreeting"},
-	{"the start of a job, against garbage and half-open connections",
+	{"that a job starts in spite of garbage and half-open connections, which delay it",
 		"TestAttackGarbage TestAttackHalfOpenHandshakes TestAgentPassesHalfOpenHandshakes"},
 	{"the start of a job without a launcher, against replayed beacons",
 		"TestAttackReplayedBeacons TestAttackBeaconsOfRunningJob TestReplayedBeacon FuzzBeacon"},

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"slices"
 	"time"
 
 	"rdzv/rdzv/internal/protocol"
@@ -31,7 +30,6 @@ type Dialer struct {
 	Shared *Dialer
 
 	tls      *tls.Config // nil: --insecure
-	proofKey []byte      // nil: --insecure
 	public   []byte
 	host, id string
 }
@@ -50,7 +48,7 @@ func NewDialer(key *secret.Key, public []byte, host, id string) (*Dialer, error)
 	}
 	cfg.NextProtos = append(cfg.NextProtos, hostPrefix+wire.Word(host), idPrefix+wire.Word(id),
 		versionPrefix+protocol.Magic)
-	d.tls, d.proofKey, d.public = cfg, proofKey(key), key[:secret.PublicLen]
+	d.tls, d.public = cfg, key[:secret.PublicLen]
 	return d, nil
 }
 
@@ -127,9 +125,7 @@ func (d *Dialer) authenticate(ctx context.Context, conn net.Conn) (
 		}
 		return conn, g, err
 	}
-	cfg := d.tls.Clone()
-	cfg.NextProtos = append(slices.Clip(cfg.NextProtos), newProof(d.proofKey))
-	secure := tls.Client(conn, cfg)
+	secure := tls.Client(conn, d.tls)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return nil, g, d.explain(err)
 	}

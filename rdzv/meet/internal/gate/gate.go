@@ -24,7 +24,7 @@ import (
 // A Gate combines several listeners into one. Its Accept returns only connections that have passed
 // the handshake. Between handshake and Accept a connection waits until Admit or Redirect has been
 // called; the greeting tells the client which. The number of connections in the handshake is
-// limited (see pending).
+// limited (see unauthenticated).
 type Gate struct {
 	listeners []net.Listener
 	tls       *tls.Config // nil: no encryption
@@ -36,11 +36,11 @@ type Gate struct {
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 	accepted chan net.Conn // connections for Accept
-	pending  *pending
-	proofs   *proofs       // nil: no encryption
 	passed   atomic.Bool   // a connection has passed the handshake
 	full     atomic.Bool   // see Full
 	decided  chan struct{} // closed by the first call of Admit or Redirect
+
+	unauthenticated *unauthenticated
 
 	mu      sync.Mutex
 	moved   netip.AddrPort     // where another agent hosts; not valid if this one does
@@ -56,7 +56,7 @@ func New(
 ) (*Gate, error) {
 	g := &Gate{
 		listeners: listeners, report: report, public: hex.EncodeToString(public),
-		accepted: make(chan net.Conn), pending: newPending(),
+		accepted: make(chan net.Conn), unauthenticated: newUnauthenticated(),
 		decided: make(chan struct{}), clients: map[*incoming]bool{},
 	}
 	if key == nil {
@@ -68,7 +68,6 @@ func New(
 			return nil, err
 		}
 		recordHello(cfg)
-		g.proofs = &proofs{key: proofKey(key), used: map[[halfProof]byte]bool{}}
 		g.tls, g.public = cfg, key.Public()
 		g.id = instanceOf(cfg.Certificates[0].Leaf)
 	}
@@ -124,14 +123,14 @@ func (g *Gate) serve(l net.Listener) {
 			return
 		}
 		if err != nil { // such as no free file descriptor, which can be temporary
-			g.pending.shrink()
+			g.unauthenticated.shrink()
 			select {
 			case <-g.ctx.Done():
 			case <-time.After(acceptRetry):
 			}
 			continue
 		}
-		s := g.pending.add(conn)
+		s := g.unauthenticated.add(conn)
 		g.done.Go(func() { g.admit(s) })
 	}
 }
@@ -170,7 +169,6 @@ func (g *Gate) Addr() net.Addr { return g.listeners[0].Addr() }
 // gate's goroutines. Accepted connections stay open.
 func (g *Gate) Close() error {
 	g.stop()
-	g.pending.close()
 	closeAll(g.listeners)
 	g.done.Wait()
 	return nil

@@ -183,7 +183,7 @@ func TestGateWithSilentConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer member.Close()
-	p := l.(*Gate).pending
+	p := l.(*Gate).unauthenticated
 	p.mu.Lock()
 	p.max = 100
 	p.mu.Unlock()

@@ -61,34 +61,26 @@ func (l pipeListener) connect(from string) net.Conn {
 	return ours
 }
 
-// A client that stops is closed after a limited time, which depends on where it stops.
+// A client that stops is closed after a limited time, wherever it stops.
 func TestClientsThatStop(t *testing.T) {
 	key := secret.DeriveKey(testToken, "job")
-	for name, test := range map[string]struct {
-		proof bool
-		send  int // bytes of the first message
-		want  time.Duration
-	}{
-		"nothing sent":               {false, 0, handshakeTimeout},
-		"part of a header":           {false, 3, handshakeTimeout},
-		"part of the first message":  {false, 100, handshakeTimeout},
-		"first message":              {false, -1, otherTimeout},
-		"first message with a proof": {true, -1, handshakeTimeout},
+	for name, send := range map[string]int{ // bytes of the first message
+		"nothing sent": 0, "part of a header": 3, "part of the first message": 100, "first message": -1,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g, l := gateOnPipes(t, key)
 				defer g.Close()
-				hello := firstMessage(t, key, test.proof)
-				if test.send >= 0 {
-					hello = hello[:test.send]
+				hello := firstMessage(t)
+				if send >= 0 {
+					hello = hello[:send]
 				}
 				began := time.Now()
 				conn := l.connect("10.0.0.2")
 				go conn.Write(hello)
 				io.Copy(io.Discard, conn)
-				if took := time.Since(began); took != test.want {
-					t.Errorf("the connection was closed after %v, want %v", took, test.want)
+				if took := time.Since(began); took != handshakeTimeout {
+					t.Errorf("the connection was closed after %v, want %v", took, handshakeTimeout)
 				}
 			})
 		})
@@ -106,17 +98,13 @@ func gateOnPipes(t *testing.T, key secret.Key) (*Gate, pipeListener) {
 	return g, l
 }
 
-// firstMessage returns the ClientHello of an agent, or of a client without the key.
-func firstMessage(t *testing.T, key secret.Key, proof bool) []byte {
+// firstMessage returns the ClientHello of a client without the key.
+func firstMessage(t *testing.T) []byte {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	defer ours.Close()
-	cfg := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
-	if proof {
-		cfg.NextProtos = []string{newProof(proofKey(&key))}
-	}
-	go tls.Client(theirs, cfg).Handshake()
-	hello := make([]byte, maxHello)
+	go tls.Client(theirs, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}).Handshake()
+	hello := make([]byte, 4096)
 	n, err := ours.Read(hello)
 	if err != nil {
 		t.Fatal(err)
@@ -124,17 +112,18 @@ func firstMessage(t *testing.T, key secret.Key, proof bool) []byte {
 	return hello[:n]
 }
 
-// All places of clients without a proof are taken, and more such clients wait. An agent is admitted
-// at once, also from the same address. Then the places are passed on, and all clients are closed.
+// As many clients as there may be have not ended their handshakes. An agent is admitted at once, also
+// from the same address, in place of the oldest of them. Then all of them are closed.
 func TestAgentPassesHalfOpenHandshakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key := secret.DeriveKey(testToken, "job")
 		g, l := gateOnPipes(t, key)
 		defer g.Close()
-		hello := firstMessage(t, key, false)
+		g.unauthenticated.max = 128
+		hello := firstMessage(t)
 		began := time.Now()
 		var attackers sync.WaitGroup
-		for range 2 * otherPlaces {
+		for range g.unauthenticated.max {
 			attackers.Go(func() {
 				conn := l.connect("10.0.0.2")
 				go conn.Write(hello)
@@ -162,22 +151,19 @@ func TestAgentPassesHalfOpenHandshakes(t *testing.T) {
 			conn.(*tls.Conn).NetConn().Close()
 		}
 		attackers.Wait()
-		if took := time.Since(began); took != 2*otherTimeout {
-			t.Errorf("the other connections were closed within %v, want %v", took, 2*otherTimeout)
+		if took := time.Since(began); took != handshakeTimeout {
+			t.Errorf("the other connections were closed within %v, want %v", took, handshakeTimeout)
 		}
 		synctest.Wait()
-		g.pending.mu.Lock()
-		defer g.pending.mu.Unlock()
-		if g.pending.count != 0 || g.pending.others != 0 || len(g.pending.groups) != 0 {
-			t.Errorf("left: %+v", g.pending)
+		if u := g.unauthenticated; u.count != 0 || len(u.byAddr) != 0 {
+			t.Errorf("left: %+v", u)
 		}
 	})
 }
 
-// If there are too many connections, the oldest of the address with the most is closed. At the end
-// all are.
+// If there are too many connections, the oldest of the address with the most is closed.
 func TestOldestOfTheLargestGroupIsClosed(t *testing.T) {
-	p := newPending()
+	p := newUnauthenticated()
 	p.max = 4
 	var pipes []*pipe
 	open := func() (list []int) {
@@ -201,10 +187,5 @@ func TestOldestOfTheLargestGroupIsClosed(t *testing.T) {
 		if got := open(); !slices.Equal(got, want) || p.count != p.max {
 			t.Errorf("open connections %v, %d counted; want %v", got, p.count, want)
 		}
-	}
-	p.close()
-	add("10.0.0.5")
-	if got := open(); len(got) > 0 || p.count != 0 {
-		t.Errorf("connections %v are open after the end, %d counted", got, p.count)
 	}
 }
