@@ -42,7 +42,7 @@ type Config struct {
 	// Token returns the user's token (see secret.LoadToken). It is called only if the key is
 	// derived from the token.
 	Token    func() ([]byte, error)
-	Insecure bool     // --insecure: no key and no TLS
+	Insecure bool     // --insecure: a key that everybody can have
 	Net      []string // --net, see CheckNet
 	// PortLo and PortHi are the first and last port on which the store may listen; if PortLo is 0
 	// they are DefaultPortLo and DefaultPortHi. PortLo is also the UDP port of multicast.

@@ -20,8 +20,8 @@
 //
 // Before the store's own protocol, a connection carries a mutual TLS 1.3 handshake (see package
 // secret) and one line from the agent that listens, such as "rdzv4 ok" or "rdzv4 full"
-// (see package gate). Without a key (--insecure) each side instead sends a line that names the job.
-// This keeps jobs apart, but provides no security.
+// (see package gate). With --insecure the key is one that everybody can have: that keeps jobs
+// apart, but provides no security.
 //
 // The package does not print anything; it reports through Notice and errors. The variables that
 // launchers set are read by package envmap, except those that only locate the store.

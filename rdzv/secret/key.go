@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // A Key is the secret of one job. It authenticates and encrypts all connections between the agents.
@@ -33,6 +34,12 @@ func DeriveKey(secret []byte, job string) Key {
 	}
 	own := Expand(secret, "job\x00"+job, len(Key{})-PublicLen)
 	return Key(append(PublicName(job), own...))
+}
+
+// OpenKey returns the key of a job without a secret (--insecure), whose public name it is:
+// everybody can have it.
+func OpenKey(public []byte) Key {
+	return Key(append(slices.Clone(public[:PublicLen]), "no secret: everybody has"...))
 }
 
 // NewKey returns a random key, for a job that no identity names.

@@ -3,8 +3,9 @@
 // other, and both say so. What they need for that is the same in all versions:
 //
 //   - the first word of every line and beacon, [Magic] with the sender's version
-//   - the places of a beacon's public name, host and MAC, and of those in the line hello
-//   - the key that is derived from a token, and the entries in the first message of TLS
+//   - the places of a beacon's public name, host and MAC
+//   - the key that is derived from a token, and that of --insecure, and the entries in the first
+//     message of TLS
 //   - the key of a job's run in a store that no agent hosts, and the id in its value
 package protocol
 

@@ -3,12 +3,8 @@ package gate
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"time"
-
-	"rdzv/rdzv/internal/protocol"
-	"rdzv/rdzv/meet/internal/wire"
 )
 
 // handshakeTimeout limits the time for the handshake of a client.
@@ -42,38 +38,16 @@ func (g *Gate) admit(s *incoming) {
 	}
 }
 
+// handshake authenticates both sides, and tells a client that it has another version. Every line
+// has the version of this side.
 func (g *Gate) handshake(s *incoming) (net.Conn, error) {
-	if g.tls != nil {
-		conn := tls.Server(s, g.tls)
-		if err := conn.HandshakeContext(g.ctx); err != nil {
-			return nil, err
-		}
-		return conn, refuseOther(conn, otherVersion(s.version))
-	}
-	words, err := readLine(s)
-	_, isVersion := errors.AsType[*protocol.VersionError](err)
-	if err != nil && !isVersion {
+	conn := tls.Server(s, g.tls)
+	if err := conn.HandshakeContext(g.ctx); err != nil {
 		return nil, err
 	}
-	if len(words) < 3 || err == nil && len(words) != 4 || words[0] != "hello" {
-		return nil, ErrNotStore
-	}
-	s.public, s.host, s.id = words[1], wire.Word(words[2]), wire.Word(words[len(words)-1])
-	switch {
-	case s.public != g.public:
-		writeLine(s, "other")
-		return nil, ErrDifferentJob
-	case err != nil:
-		return nil, refuseOther(s, err)
-	}
-	return s, writeLine(s, "here", g.id.String())
-}
-
-// refuseOther tells a client that it has another version, unless err is nil. Every line has the
-// version of this side.
-func refuseOther(conn net.Conn, err error) error {
+	err := otherVersion(s.version)
 	if err != nil {
 		writeLine(conn, "version")
 	}
-	return err
+	return conn, err
 }

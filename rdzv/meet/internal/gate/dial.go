@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"net"
 	"net/netip"
@@ -29,27 +28,20 @@ type Dialer struct {
 	// nil: none is searched for.
 	Shared *Dialer
 
-	tls      *tls.Config // nil: --insecure
-	public   []byte
-	host, id string
+	tls *tls.Config
 }
 
 // NewDialer returns a Dialer for the job with that key, or if key is nil (--insecure) for the job
 // with that public name. host is the name of this host, for messages of the other agent. id is what
 // Gate.Clients returns there; "" for none.
 func NewDialer(key *secret.Key, public []byte, host, id string) (*Dialer, error) {
-	d := &Dialer{ConnectTimeout: connectTimeout, public: public, host: host, id: id}
-	if key == nil {
-		return d, nil
-	}
-	cfg, err := key.ClientTLS()
+	cfg, err := orOpen(key, public).ClientTLS()
 	if err != nil {
 		return nil, err
 	}
 	cfg.NextProtos = append(cfg.NextProtos, hostPrefix+wire.Word(host), idPrefix+wire.Word(id),
 		versionPrefix+protocol.Magic)
-	d.tls, d.public = cfg, key[:secret.PublicLen]
-	return d, nil
+	return &Dialer{ConnectTimeout: connectTimeout, tls: cfg}, nil
 }
 
 // Dial connects, authenticates both sides, and waits for the greeting. The connection that it
@@ -115,16 +107,6 @@ func (d *Dialer) dial(ctx context.Context, addr netip.AddrPort, progress func(In
 func (d *Dialer) authenticate(ctx context.Context, conn net.Conn) (
 	_ net.Conn, g Greeting, err error,
 ) {
-	if d.tls == nil {
-		words := []string{"hello", hex.EncodeToString(d.public), wire.Word(d.host), wire.Word(d.id)}
-		if err = writeLine(conn, words...); err == nil {
-			words, err = readLine(conn)
-		}
-		if err == nil || isOther(words) {
-			g.ID, err = parseInstance(words)
-		}
-		return conn, g, err
-	}
 	secure := tls.Client(conn, d.tls)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return nil, g, d.explain(err)

@@ -7,7 +7,6 @@ package gate
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"encoding/hex"
 	"errors"
@@ -27,8 +26,8 @@ import (
 // limited (see unauthenticated).
 type Gate struct {
 	listeners []net.Listener
-	tls       *tls.Config // nil: no encryption
-	public    string      // public name of the job, in hexadecimal
+	tls       *tls.Config
+	public    string // public name of the job, in hexadecimal
 	id        Instance
 	report    func(Rejection)
 
@@ -47,35 +46,39 @@ type Gate struct {
 	clients map[*incoming]bool // see Clients; true if it has been admitted
 }
 
-// New opens a gate that owns the listeners, for the agents of the job with that key. If key is nil
-// (--insecure), it is for agents that name the same job, and public is the job's public name. The
-// gate's goroutines call report for each connection that was rejected but seems to come from
-// another agent of the same user. The gate's ID begins with order.
+// New opens a gate that owns the listeners, for the agents of the job with that key; if key is nil
+// (--insecure), for all that have the job's public name. The gate's goroutines call report for each
+// connection that was rejected but seems to come from another agent of the same user. The gate's ID
+// begins with order.
 func New(
 	listeners []net.Listener, key *secret.Key, public []byte, order Order, report func(Rejection),
 ) (*Gate, error) {
-	g := &Gate{
-		listeners: listeners, report: report, public: hex.EncodeToString(public),
-		accepted: make(chan net.Conn), unauthenticated: newUnauthenticated(),
-		decided: make(chan struct{}), clients: map[*incoming]bool{},
+	key = orOpen(key, public)
+	cfg, err := key.ServerTLS(hex.EncodeToString(order[:]))
+	if err != nil {
+		closeAll(listeners)
+		return nil, err
 	}
-	if key == nil {
-		rand.Read(g.id[copy(g.id[:], order[:]):])
-	} else {
-		cfg, err := key.ServerTLS(hex.EncodeToString(order[:]))
-		if err != nil {
-			closeAll(listeners)
-			return nil, err
-		}
-		recordHello(cfg)
-		g.tls, g.public = cfg, key.Public()
-		g.id = instanceOf(cfg.Certificates[0].Leaf)
+	recordHello(cfg)
+	g := &Gate{
+		listeners: listeners, tls: cfg, public: key.Public(), report: report,
+		id: instanceOf(cfg.Certificates[0].Leaf), accepted: make(chan net.Conn),
+		unauthenticated: newUnauthenticated(), decided: make(chan struct{}),
+		clients: map[*incoming]bool{},
 	}
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	for _, l := range listeners {
 		g.done.Go(func() { g.serve(l) })
 	}
 	return g, nil
+}
+
+// orOpen returns the key, or if it is nil that of the job with the public name.
+func orOpen(key *secret.Key, public []byte) *secret.Key {
+	if key == nil {
+		return new(secret.OpenKey(public))
+	}
+	return key
 }
 
 // ID identifies this run of the store.

@@ -98,6 +98,52 @@ func TestGateReportsRejections(t *testing.T) {
 	echoes(t, conn)
 }
 
+// Agents without a key (--insecure) are admitted by a gate without one, if they name the same job.
+// Those with a key and those without have different secrets, as both sides tell.
+func TestAgentsWithoutKey(t *testing.T) {
+	key := secret.DeriveKey(testToken, "job")
+	public, other := secret.PublicName("job"), secret.PublicName("job2")
+	for name, c := range map[string]struct {
+		gate, client *secret.Key
+		public       []byte // of the client
+		want         error
+	}{
+		"both without a key":       {nil, nil, public, nil},
+		"of different jobs":        {nil, nil, other, ErrDifferentJob},
+		"only the gate has a key":  {&key, nil, public, ErrDifferentToken},
+		"only the agent has a key": {nil, &key, nil, ErrDifferentToken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			reported := make(chan Rejection, 10)
+			g, err := New([]net.Listener{l}, c.gate, public, Order{}, func(r Rejection) { reported <- r })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer g.Close()
+			g.Admit()
+			echo(t, g)
+			d, err := NewDialer(c.client, c.public, "node2", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, _, err := d.Dial(t.Context(), addrOf(l.Addr()))
+			if !errors.Is(err, c.want) {
+				t.Fatalf("the client has the error %v, want %v", err, c.want)
+			}
+			if err == nil {
+				defer conn.Close()
+				echoes(t, conn)
+			} else if r := <-reported; r.Reason != c.want || r.Host != "node2" {
+				t.Errorf("the gate reports %+v, want %v", r, c.want)
+			}
+		})
+	}
+}
+
 // When all agents have joined, members that connect again are admitted, others are not.
 func TestFullGate(t *testing.T) {
 	key := secret.DeriveKey(testToken, "job")

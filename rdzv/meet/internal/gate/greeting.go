@@ -25,8 +25,6 @@ import (
 //	rdzv4 full                     the job of this store has all its agents
 //	rdzv4 version                  the client has another version of the protocol
 //
-// Without a key, the client first sends "rdzv4 hello PUBLIC HOST ID", and the agent that listens
-// answers "rdzv4 here INSTANCE", "rdzv4 version", or "rdzv4 other" to a client of a different job.
 // The first word has the version of the sender, see package protocol.
 
 // maxLine is the maximum length of a line in bytes, including the newline. It is enough for
@@ -123,8 +121,8 @@ func (e MovedError) Error() string { return fmt.Sprintf("moved to %s", e.To) }
 // An Order is the position of an agent among those that may host: the one with the lowest does.
 type Order [32]byte
 
-// An Instance identifies one run of one store. It begins with the Order of the agent; the rest is
-// random without a key, and with a key a digest of the store's certificate, which has the Order.
+// An Instance identifies one run of one store. It begins with the Order of the agent; the rest is a
+// digest of the store's certificate, which has the Order.
 type Instance [len(Order{}) + 16]byte
 
 // String returns hexadecimal digits.
@@ -138,20 +136,4 @@ func instanceOf(cert *x509.Certificate) (i Instance) {
 	sum := sha256.Sum256(cert.Raw)
 	copy(i[copy(i[:], order):], sum[:])
 	return i
-}
-
-// isOther tells whether the answer to hello, of any version, is that of a different job.
-func isOther(words []string) bool { return len(words) > 0 && words[0] == "other" }
-
-// parseInstance parses the answer to hello.
-func parseInstance(words []string) (i Instance, err error) {
-	switch {
-	case words[0] == "here" && len(words) == 2 && len(words[1]) == hex.EncodedLen(len(i)):
-		_, err = hex.Decode(i[:], []byte(words[1]))
-	case isOther(words):
-		err = ErrDifferentJob
-	default:
-		err = ErrNotStore
-	}
-	return i, err
 }
