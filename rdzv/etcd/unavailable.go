@@ -79,9 +79,9 @@ func (e *UnavailableError) Hint() string {
 	case strings.Contains(text, "certificate required"):
 		return "give --store-cert and --store-key"
 	case errors.Is(e.err, rpctypes.ErrUserEmpty), errors.Is(e.err, rpctypes.ErrUserNotFound):
-		return "set RDZV_STORE_USER and RDZV_STORE_PASSWORD"
+		return "set RDZV_STORE_USER to NAME:PASSWORD"
 	case errors.Is(e.err, rpctypes.ErrAuthFailed):
-		return "check RDZV_STORE_USER and RDZV_STORE_PASSWORD"
+		return "check RDZV_STORE_USER"
 	case errors.Is(e.err, rpctypes.ErrPermissionDenied):
 		return "etcdctl role grant-permission ROLE readwrite --prefix " + e.cluster.prefix() +
 			", or another --store-prefix"
