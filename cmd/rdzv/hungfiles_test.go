@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,28 +63,6 @@ func TestReportOnHungFileSystem(t *testing.T) {
 	if strings.Count(stderr.String(), "cannot write the report") != 2 {
 		t.Errorf("rdzv printed %q, want twice that the report cannot be written",
 			stderr.String())
-	}
-}
-
-// An exported PATH that leads to such a file system ends the job after the join timeout.
-func TestExportedPathOnHungFileSystem(t *testing.T) {
-	t.Parallel()
-	if !proctest.MayMount(t) {
-		return
-	}
-	dir := hungFileSystem(t)
-	r := runRdzv(t, nil, "exec", "--join-timeout", "4s", "--export", "PATH="+dir, "--", "true")
-	if r.code != 121 {
-		t.Errorf("rdzv ended with %d, want 121", r.code)
-	}
-	for _, want := range []string{
-		"the file system of the program, which is looked up with exported variables, does not " +
-			"respond",
-		"cannot look up the program with exported variables: the join timeout has passed",
-	} {
-		if !strings.Contains(r.stderr, want) {
-			t.Errorf("rdzv printed %q, want %q", r.stderr, want)
-		}
 	}
 }
 
@@ -168,102 +145,6 @@ func TestExecNamesHungFiles(t *testing.T) {
 			want := "rdzv: waiting: " + what + "rdzv: timed out after 5s (--join-timeout): " + what
 			if r.code != 124 || r.stderr != want {
 				t.Errorf("exit code %d, stderr %q, want 124 and %q", r.code, r.stderr, want)
-			}
-		})
-	}
-}
-
-// A directory for logs that does not respond is a problem, with the time that it has had.
-func TestLogDirOnHungFileSystem(t *testing.T) {
-	t.Parallel()
-	if !proctest.MayMount(t) {
-		return
-	}
-	dir := hungFileSystem(t)
-	r := runRdzv(t, nil, "exec", "--log-dir", filepath.Join(dir, "logs"), "--", "true")
-	want := "the file system did not respond for 2s\n"
-	if r.code != 121 || !strings.Contains(r.stderr, want) {
-		t.Errorf("exit code %d, stderr %q, want 121 and %q", r.code, r.stderr, want)
-	}
-}
-
-// The other agents know that an agent waits for files, whether it hosts the store or another one,
-// and also if that agent has given up before them.
-func TestOthersKnowOfHungFiles(t *testing.T) {
-	if !proctest.MayMount(t) {
-		return
-	}
-	for name, c := range map[string]struct {
-		hung     int
-		timeouts [2]string // --join-timeout of each agent
-	}{
-		"node 0":                 {0, [2]string{"8s", "8s"}},
-		"node 1":                 {1, [2]string{"8s", "8s"}},
-		"node 1, which gives up": {1, [2]string{"9s", "6s"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := hungFileSystem(t)
-			env := baseEnv(t.TempDir())
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			fatalIf(t, err)
-			store := l.Addr().String()
-			fatalIf(t, l.Close())
-			var stderr [2]strings.Builder
-			var agents [2]*exec.Cmd
-			for i := range agents {
-				line := fmt.Sprintf("exec --nodes 2 --job hung --store %s --join-timeout %s "+
-					"--node-rank %d -- ", store, c.timeouts[i], i)
-				program := "/bin/true"
-				if i == c.hung {
-					program = filepath.Join(dir, "program")
-				}
-				agents[i] = exec.CommandContext(t.Context(), "rdzv", strings.Fields(line+program)...)
-				agents[i].Env, agents[i].Stderr = env, &stderr[i]
-				fatalIf(t, agents[i].Start())
-			}
-			for i, agent := range agents {
-				agent.Wait()
-				text := stderr[i].String()
-				waits := " waits: the file system of"
-				if i == c.hung {
-					waits = "rdzv: waiting: the file system of"
-				}
-				if agent.ProcessState.ExitCode() != 124 || i == 0 && !strings.Contains(text, waits) ||
-					strings.Contains(text, "no other agent") || strings.Contains(text, "not started") {
-					t.Errorf("agent %d ended with %v, and printed %q, want 124 and %q", i,
-						agent.ProcessState, text, waits)
-				}
-			}
-		})
-	}
-}
-
-// A check reports file systems that do not respond after 2 s, and ends.
-func TestCheckOnHungFileSystem(t *testing.T) {
-	if !proctest.MayMount(t) {
-		return
-	}
-	for _, args := range []string{
-		"-- python3 HUNG/train.py", "--chdir HUNG -- true", "-- HUNG/program",
-		"PYTHONPATH=HUNG -- /usr/bin/python3 -c 1",
-	} {
-		t.Run(args, func(t *testing.T) {
-			t.Parallel()
-			dir := hungFileSystem(t)
-			env, line, set := strings.Cut(strings.ReplaceAll(args, "HUNG", dir), " ")
-			if !strings.Contains(env, "=") || !set {
-				env, line = "A=", strings.ReplaceAll(args, "HUNG", dir)
-			}
-			begin := time.Now()
-			r := runRdzv(t, append(os.Environ(), env), append([]string{"check"}, strings.Fields(line)...)...)
-			stdout := strings.Join(strings.Fields(r.stdout), " ")
-			want := "error: cannot start: the file system of \"" + dir
-			if r.code != 1 || !strings.Contains(stdout, want) {
-				t.Errorf("exit code %d, stdout %q, want 1 and %q", r.code, r.stdout, want)
-			}
-			if took := time.Since(begin); took > 10*time.Second {
-				t.Errorf("it ended after %v, want 2 s or 4 s", took)
 			}
 		})
 	}

@@ -138,28 +138,6 @@ func TestRoster(t *testing.T) {
 	}
 }
 
-// An agent that waits for files is not missing.
-func TestRosterOfWaiting(t *testing.T) {
-	joined := joinedAgent(0)
-	joined.Tasks, joined.Host = ranked(0), "node1"
-	waits := Preparing{Member: joinedAgent(1), Waits: `the file system of "/data" does not respond`}
-	waits.Tasks, waits.Host = ranked(1), "node2"
-	for agents, want := range map[int]string{
-		2: `1 of 2 tasks joined; rank 1 on node2 waits: the file system of "/data" does not respond`,
-		3: "1 of 3 tasks joined; rank 2 has not started rdzv or cannot connect " + seeAbove +
-			`; rank 1 on node2 waits: the file system of "/data" does not respond`,
-	} {
-		if got := RosterOf([]Member{joined}, agents, nil, waits).String(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-	waits.Tasks, joined.Tasks = ranked(Unknown), ranked(Unknown)
-	const want = `1 of 2 agents joined; node2 waits: the file system of "/data" does not respond`
-	if got := RosterOf([]Member{joined}, 2, nil, waits).String(); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 // ranked is a task of a launcher that runs one worker.
 func ranked(rank int) []record.Task {
 	return []record.Task{{Rank: rank, LocalRank: Unknown, Slots: 1}}
