@@ -19,12 +19,6 @@ type Config struct {
 	Attempt int    // which attempt at running the workers; 0 is the first, required in an etcd cluster
 	Self    Member // this agent
 
-	// Prepare, if set, completes Self before this agent becomes a member: it may wait for files that
-	// do not respond, at most until its ctx ends. Meanwhile the agent is known to the others, with
-	// Waits, one line that says what it waits for.
-	Prepare func(ctx context.Context) (Member, error)
-	Waits   string
-
 	// JoinBy is when this agent stops waiting for the others, which ends the job for all
 	// agents; zero is never.
 	JoinBy time.Time

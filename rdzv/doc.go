@@ -42,7 +42,6 @@
 //
 // and those of one attempt, under /rdzv/v1/JOB/ATTEMPT/,
 //
-//	preparing/ID    an agent that waits for its files          Preparing
 //	member/ID       an agent before the world is agreed        Member
 //	seat/ID         its place in the world                     SeatValue
 //	signal/exports  variables of rank 0's agent for all        Exports

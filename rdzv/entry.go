@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -21,9 +20,8 @@ type entry struct {
 	config       Config
 	session      *Session // of the attempt that it has tried last; nil if it has tried none
 
-	returns   bool // this agent was a member of the attempt before
-	announced bool // it has its place already, see Config.Prepare
-	late      bool // it joins an attempt that runs, to wait for the next one
+	returns bool // this agent was a member of the attempt before
+	late    bool // it joins an attempt that runs, to wait for the next one
 }
 
 // try makes this agent a member of the attempt. If that has no place for it, it has read the
@@ -35,7 +33,7 @@ func (e *entry) try(ctx context.Context) error {
 			return err
 		}
 		if other {
-			e.config.Attempt, e.announced = 0, false
+			e.config.Attempt = 0
 		}
 	}
 	s := newSession(e.registration, e.config)
@@ -47,49 +45,17 @@ func (e *entry) try(ctx context.Context) error {
 		return fmt.Errorf("cannot watch job %q: %w", e.config.Job, err)
 	}
 	defer follow()
-	if err = e.prepare(ctx); err == nil {
-		err = e.putMember(ctx)
-	}
+	err = e.putMember(ctx)
 	if noPlace(err) || e.late { // they may have been written before the watch began
 		err = cmp.Or(s.signals.ReadOnce(ctx), err)
 	}
 	return err
 }
 
-// prepare lets the agent complete its member, if it has to wait for that. Meanwhile it has its
-// place in the attempt, and the leader knows what it waits for.
-func (e *entry) prepare(ctx context.Context) (err error) {
-	c := &e.config
-	if c.Prepare == nil {
-		return nil
-	}
-	value := record.Preparing{Member: c.Self.Identity(), Waits: record.Clip(c.Waits)}
-	key := e.session.keys.Preparing().Of(c.Self.ID)
-	lease := e.registration.Lease()
-	if _, err := e.putPlaced(ctx, key, record.Encode(value), lease); err != nil {
-		return err
-	}
-	e.announced = true
-	if c.Self, err = c.Prepare(ctx); err != nil {
-		return err
-	}
-	c.Prepare = nil
-	err = c.completeSelf()
-	e.session.config = *c
-	return err
-}
-
-// waitedTooLong tells whether this agent could not complete its member in time. That is no loss:
-// the others have their own join timeouts, and then tell what this agent waited for.
-func (e *entry) waitedTooLong() bool {
-	c := &e.config
-	return c.Prepare != nil && e.announced && !c.JoinBy.IsZero() && !time.Now().Before(c.JoinBy)
-}
-
 // putMember publishes the member, see putPlaced, and in this agent's first attempt that it is
 // alive. The member stays when the agent is lost, so that a leader that is new learns of that.
 func (e *entry) putMember(ctx context.Context) error {
-	r, self := e.registration, e.config.Self
+	r := e.registration
 	var joins []clientv3.Op
 	if r.Elects() && !e.returns {
 		last := clientv3.WithLastCreate()
@@ -98,8 +64,7 @@ func (e *entry) putMember(ctx context.Context) error {
 	if !e.returns {
 		joins = append(joins, r.PutAgent())
 	}
-	key, value := e.session.keys.Members().Of(self.ID), record.Encode(self)
-	found, err := e.putPlaced(ctx, key, value, r.Run.JobLease, joins...)
+	found, err := e.putPlaced(ctx, joins)
 	if err != nil {
 		return err
 	}
@@ -110,29 +75,29 @@ func (e *entry) putMember(ctx context.Context) error {
 	return nil
 }
 
-// putPlaced puts a key of this agent, unless this attempt does not take the agent, it must not
-// share its host with one that joined before, it is lost, or another run has begun. It returns the
-// results of first, which is executed before; nil if an earlier try succeeded, but its answer was
-// lost.
+// putPlaced puts the member, unless this attempt does not take the agent, it must not share its
+// host with one that joined before, it is lost, or another run has begun. It returns the results of
+// first, which is executed before; nil if an earlier try succeeded, but its answer was lost.
 func (e *entry) putPlaced(
-	ctx context.Context, key, value string, lease clientv3.LeaseID, first ...clientv3.Op,
+	ctx context.Context, first []clientv3.Op,
 ) ([]*etcdserverpb.ResponseOp, error) {
-	r, k, p := e.registration, e.session.keys, e.place()
+	r, k, p, self := e.registration, e.session.keys, e.place(), e.config.Self
 	var free []clientv3.Cmp
 	var occupy []clientv3.Op
-	if !e.returns && !e.announced {
+	if !e.returns {
 		free, occupy = p.free(), p.occupy(r.Lease())
 	}
-	notLost := kv.Absent(r.Run.Keys.Lost().Of(e.config.Self.ID))
+	notLost := kv.Absent(r.Run.Keys.Lost().Of(self.ID))
+	key, value := k.Members().Of(self.ID), record.Encode(self)
 	answer, err := e.session.life.store.Commit(ctx,
 		slices.Concat(r.Run.Present(), free, takesMember(k, e.config.Attempt, e.late),
 			[]clientv3.Cmp{notLost}),
 		slices.Concat(first, occupy,
-			[]clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(lease))}),
+			[]clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(r.Run.JobLease))}),
 		[]clientv3.Op{
 			clientv3.OpGet(key, clientv3.WithCountOnly()),
 			clientv3.OpGet(k.Verdict(), clientv3.WithCountOnly()),
-			clientv3.OpGet(string(r.Run.Keys.Hosts(e.config.Self.Node)), clientv3.WithPrefix()),
+			clientv3.OpGet(string(r.Run.Keys.Hosts(self.Node)), clientv3.WithPrefix()),
 		})
 	switch {
 	case err != nil:

@@ -36,7 +36,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	if err != nil {
 		// After any other error the member may have been published.
 		parting := registration.Nothing
-		if noPlace(err) || e.waitedTooLong() {
+		if noPlace(err) {
 			parting = registration.Goodbye
 		}
 		e.close(err, parting)

@@ -134,7 +134,7 @@ func (c *checking) plan(args []string) (*agent.Local, error) {
 	config.WorkerPerGPU = config.WorkerPerGPU && !advice.StartsWorkers(program)
 	config.Events = c.event
 	config.StoreFailed = func(err error) { os.Exit(c.codeOf(agent.Result{}, err)) }
-	local, err := agent.Plan(config)
+	local, err := agent.Place(config)
 	return local, insideWorker("check", err, "--launcher none checks nevertheless")
 }
 

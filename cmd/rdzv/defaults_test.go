@@ -39,6 +39,8 @@ func planned(t *testing.T, dir string, environ, args []string) *agent.Local {
 	if err != nil {
 		t.Fatalf("%q: %v", args, err)
 	}
+	local, err = agent.Plan(local.Config) // which looks at the program
+	fatalIf(t, err)
 	return local
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"rdzv/cmd/rdzv/internal/announce"
 	"rdzv/cmd/rdzv/internal/explain"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
@@ -81,7 +82,8 @@ func (a *app) printEnv(args []string) int {
 		return a.usage(err, "env")
 	}
 	config := o.options.Config(a.process())
-	config.Program, config.LogDir = program, "" // Plan would make that directory
+	config.Program, config.LogDir = program, ""   // Plan would make that directory
+	config.Events = announce.New(a.console).Event // of a file system that does not respond
 	local, err := agent.Plan(config)
 	if o.explain {
 		rows, err := explain.Rows(a.env, local, err)

@@ -121,7 +121,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	own.Follow(config.Line)
 	config.DescribeStall, config.RankTimes = announce.StallText, output.ReportFile != ""
 	config.Events, config.StoreFailed = e.event, e.storeFailed
-	local, err := agent.Plan(config)
+	local, err := agent.Place(config)
 	return local, insideWorker("exec", err,
 		"a worker cannot start another job; --launcher none starts one nevertheless")
 }

@@ -13,7 +13,6 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/nodecheck"
-	"rdzv/rdzv/agent/internal/setup"
 	"rdzv/rdzv/check"
 )
 
@@ -256,5 +255,5 @@ func (c *checking) workers() (list []rdzv.Worker) {
 
 // checkTime is how long an agent may take to find out what it tells of its node.
 func (c *Config) checkTime() time.Duration {
-	return 2*(c.HealthTimeout+setup.CheckTime) + settleMargin
+	return 2*(c.HealthTimeout+nodecheck.LookTime) + settleMargin
 }

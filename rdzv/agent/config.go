@@ -336,13 +336,12 @@ func (c *Config) torchOptions(ownTasks bool) envmap.TorchOptions {
 	}
 }
 
-// joinBy is when an attempt ends if not all agents have joined, of which some time has passed; zero
-// is never.
-func (c *Config) joinBy(waited time.Duration) time.Time {
+// joinBy is when an attempt that begins now ends if not all agents have joined; zero is never.
+func (c *Config) joinBy() time.Time {
 	if c.JoinTimeout == 0 {
 		return time.Time{}
 	}
-	return time.Now().Add(c.JoinTimeout - waited)
+	return time.Now().Add(c.JoinTimeout)
 }
 
 // logs are the files of this run.

@@ -52,6 +52,7 @@ func (c *connection) connect(ctx context.Context) (err error) {
 	c.dir, c.noDir = host.Await(ctx, slow, func() (string, error) {
 		return prepareRuntimeDir(c.local.env)
 	})
+	c.inXDG = c.dir == c.local.env["XDG_RUNTIME_DIR"]
 	if c.noDir != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -144,7 +145,7 @@ func (c *connection) noRoom(err error) error {
 	switch {
 	case !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT):
 		return err
-	case c.dir == c.local.env["XDG_RUNTIME_DIR"]:
+	case c.inXDG:
 		return hint.With(err, "unset XDG_RUNTIME_DIR, and set TMPDIR to a directory with free space")
 	}
 	return hint.With(err, "set TMPDIR to a directory with free space")

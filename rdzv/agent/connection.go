@@ -42,6 +42,7 @@ type connection struct {
 	reached string                 // of this end, if that is another one; otherwise ""
 	paths   []rdzv.Path            // from this node to the store
 	dir     string                 // runtime directory, "" if there is none
+	inXDG   bool                   // it is XDG_RUNTIME_DIR
 	own     *secret.Key            // of the only agent of its job
 	others  func() []meet.Rejected // see meet.Config
 	noDir   error                  // why there is none; only the host of the store requires it

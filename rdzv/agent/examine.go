@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
+	"sync/atomic"
 
 	"rdzv/envmap"
 	"rdzv/rdzv/agent/internal/exports"
@@ -15,57 +14,60 @@ import (
 	"rdzv/rdzv/agent/internal/setup"
 )
 
-// Files of the user, such as the program or a directory in PYTHONPATH, may be in a file system that
-// does not respond, because its server is down. Then the agent looks at them beside all else that
-// it does until it can become a member: the user learns what it waits for, and the other agents do
-// not take it for missing.
-
-// examineTime is how long Plan waits for the files. The others may report 2 s later that no other
-// agent has connected.
-const examineTime = time.Second
-
-// examined is l with what its files tell. If they do not respond in time it is l without that, and
-// for a check with the problem.
-func (l *Local) examined() *Local {
-	done, known := make(chan *Local, 1), make(chan struct{})
-	other := copied(l)
-	go func() { // until the file system responds, or the process ends
-		other.all().examine()
-		done <- other
-		close(known)
-	}()
-	limit := examineTime
-	if l.Config.Check != nil {
-		limit = 2 * setup.CheckTime // it tells by itself of what it has looked for, see package setup
-	}
-	select {
-	case found := <-done:
-		return found
-	case <-time.After(limit):
-	}
-	l.awaited = l.wanted().Unanswered()
-	if l.Config.Check != nil {
-		l.setup = l.wanted().Unknown(l.awaited)
-		l.findProblems()
-		return l
-	}
-	l.waited, l.rest, l.known = limit, done, known
-	return l
+// found is what the files of the user tell about the workers of a task.
+type found struct {
+	setup     setup.Setup
+	problems  []error // of the directory and the program
+	noLogs    error
+	exports   exports.Exports
+	noExports error
 }
 
-// examine finds out what files tell about the workers. Tasks whose variables lead to the same files
-// are examined once.
-func (all localTasks) examine() {
-	for _, t := range all {
-		if own := all[0]; t != own && envmap.SameButForTask(t.env, own.env) {
-			t.setup = own.setup
-			t.setup.Wanted = t.wanted()
-		} else {
-			t.inspect()
-		}
-		t.findProblems()
-		t.rank0Problems = withProblem(nil, t.readExports())
+// look is what to look for. It has copies, because it may go on when nobody waits for it any more.
+type look struct {
+	wanted  setup.Wanted
+	exports func(at func(text string)) (exports.Exports, error)
+}
+
+// examine looks at the files, unless that was done. If it takes long, it reports for what it waits.
+// The error is the cause of ctx's end.
+func (l *Local) examine(ctx context.Context, events *reporter) error {
+	if l.examined {
+		return nil
 	}
+	all, step := l.all(), new(atomic.Pointer[string])
+	at := func(text string) { step.Store(&text) }
+	at("a file system does not respond")
+	slow := func() { events.diagnose(Warning, errors.New("waiting: "+*step.Load())) }
+	looks, sameFiles := make([]look, len(all)), make([]bool, len(all))
+	for i, t := range all {
+		looks[i] = look{t.wanted(), t.readExports()}
+		sameFiles[i] = i > 0 && envmap.SameButForTask(t.env, l.env)
+	}
+	list, err := host.Await(ctx, slow, func() ([]found, error) {
+		list := make([]found, len(looks))
+		for i, look := range looks {
+			f := &list[i]
+			if sameFiles[i] {
+				f.setup, f.problems, f.noLogs = list[0].setup, list[0].problems, list[0].noLogs
+				f.setup.Wanted = look.wanted
+			} else {
+				f.setup, f.problems = look.wanted.Inspect(at)
+				f.noLogs = f.setup.MakeLogDir(at)
+			}
+			f.exports, f.noExports = look.exports(at)
+		}
+		return list, nil
+	})
+	if err != nil {
+		l.awaited = *step.Load()
+		return err
+	}
+	for i, t := range all {
+		t.know(list[i])
+		t.examined = true
+	}
+	return nil
 }
 
 // wanted returns the settings that package setup checks on this node.
@@ -73,7 +75,6 @@ func (l *Local) wanted() setup.Wanted {
 	c := l.Config
 	w := setup.Wanted{
 		Argv: c.Program, Environ: c.Environ, Env: l.env, Root: c.Root, Dir: c.Dir, LogDir: c.LogDir,
-		ExportFile: c.ExportFile, Checks: c.Check != nil,
 		OneHost: isOnly(l) || l.layout().OnOneHost(),
 		Python:  c.Python, PythonDir: c.PythonDir, PathExported: l.exportsPath(),
 	}
@@ -90,51 +91,31 @@ func (l *Local) exportsPath() bool {
 	return slices.Contains(names, "PATH")
 }
 
-// inspect determines what the workers' environment and directory imply.
-func (l *Local) inspect() {
-	if l.setup = l.wanted().Inspect(); !l.setup.Hangs() {
-		l.Devices = envmap.VisibleDevices(l.env, l.Config.Root) // exported variables may say which
+// readExports returns what determines what this agent exports, unless that was replaced.
+func (l *Local) readExports() func(at func(text string)) (exports.Exports, error) {
+	if known, err := l.exports, l.noExports; l.overridden {
+		return func(func(string)) (exports.Exports, error) { return known, err }
+	}
+	c, env, mayRunRank0 := l.Config, l.env, l.layout().MayRunRank0()
+	return func(at func(text string)) (exports.Exports, error) {
+		at(fmt.Sprintf("the exports file %q does not respond", c.ExportFile)) // it may be a FIFO
+		return exports.Read(c.Export, c.ExportFile, env, mayRunRank0)
 	}
 }
 
-// readExports determines what this agent exports.
-func (l *Local) readExports() (err error) {
-	c := l.Config
-	l.exports, err = exports.Read(c.Export, c.ExportFile, l.env, l.layout().MayRunRank0())
-	return err
-}
-
-// reportAwaited reports which files do not respond, until stop, which waits for it.
-func (l *Local) reportAwaited(events *reporter) (stop func()) {
-	if l.rest == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		select {
-		case <-time.After(host.SlowAfter - l.waited):
-			events.diagnose(Warning, errors.New("waiting: "+l.awaited))
-		case <-l.known:
-		case <-ctx.Done():
-		}
-	})
-	return func() { cancel(); wg.Wait() }
-}
-
-// An agent that cannot run its workers joins nevertheless, with its problems, so that the problems
-// of all nodes are reported together and no other agent waits for this one.
-
-// findProblems finds such problems as far as possible before the agents meet.
-func (l *Local) findProblems() {
-	errs := l.setup.Check()
-	l.Path, l.HeadStart = l.setup.Path, l.setup.HeadStart
-	errs = append(errs, l.countWorkers())
+// know takes what was found out, and finds what keeps this agent from running its workers, as far
+// as possible before the agents meet. It joins nevertheless, with its problems, so that those of
+// all nodes are reported together and no other agent waits for this one.
+func (l *Local) know(f found) {
+	l.setup, l.exports, l.noExports = f.setup, f.exports, f.noExports
+	l.rank0Problems = withProblem(nil, f.noExports)
+	l.Path, l.HeadStart = f.setup.Path, f.setup.HeadStart
+	errs := append(slices.Clone(f.problems), l.countWorkers())
 	if l.task == nil { // another task's process opens the files of its workers
 		errs = append(errs, limits.ForWorkers(l.Workers))
 	}
 	errs = append(errs,
-		l.identities().CheckDevices(l.env, l.Config.torchOptions(l.OwnTasks)), l.setup.MakeLogDir())
+		l.identities().CheckDevices(l.env, l.Config.torchOptions(l.OwnTasks)), f.noLogs)
 	l.Problems = slices.Clone(l.Config.Problems)
 	for _, err := range errs {
 		l.Problems = withProblem(l.Problems, err)

@@ -9,50 +9,41 @@ import (
 	"rdzv/internal/plural"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/exports"
-	"rdzv/rdzv/agent/internal/host"
 )
 
-// withExports returns a copy of old whose workers get the exported variables. It looks up the
-// program again, because PATH may be exported; the error says that ctx has ended before that.
-func withExports(
-	ctx context.Context, old *Local, events *reporter, exported []string,
-) (_ *Local, err error) {
-	_, replaced := envmap.Override(old.Config.Environ, exported)
-	if len(replaced) > 0 && old.FirstOfNode() {
+// take gives the workers the variables that rank 0's agent exports. It looks up the program again,
+// because PATH may be exported; the error says that ctx has ended before that.
+func (l *Local) take(ctx context.Context, events *reporter, exported []string) error {
+	_, replaced := envmap.Override(l.Config.Environ, exported)
+	if len(replaced) > 0 && l.FirstOfNode() {
 		events.names("replacing variables of this node by those of rank 0's agent", replaced)
 	}
-	slow := events.slowFiles("the program, which is looked up with exported variables,")
-	inspect := func() (*Local, error) { return exportedTo(old, exported), nil }
-	l, err := host.Await(ctx, slow, inspect)
-	if err != nil {
-		return nil, fmt.Errorf("cannot look up the program with exported variables: %w", err)
+	var workers []int // of each task; the ranks are given already
+	for _, t := range l.all() {
+		t.override(exported)
+		workers = append(workers, t.Workers)
 	}
-	return l, nil
+	if err := l.examine(ctx, events); err != nil {
+		return fmt.Errorf("cannot look up the program with exported variables: %w", err)
+	}
+	for i, t := range l.all() {
+		if counted := t.Workers; counted != workers[i] {
+			n := plural.Of(counted, "worker")
+			err := fmt.Errorf("cannot start %s, as the exported list of devices requires", n)
+			const advice = "give Config.ProcsPerNode the number of workers"
+			t.Workers, t.Problems = workers[i], withProblem(t.Problems, hint.With(err, advice))
+		}
+	}
+	return nil
 }
 
-// exportedTo is l with the exported variables.
-func exportedTo(l *Local, exported []string) *Local {
-	other := copied(l)
-	for _, t := range other.all() {
-		t.take(exported)
-	}
-	return other
-}
-
-// take gives the workers of a task the exported variables.
-func (l *Local) take(exported []string) {
+// override puts exported variables into the environment of a task.
+func (l *Local) override(exported []string) {
 	l.Config.Environ, _ = envmap.Override(l.Config.Environ, exported)
 	l.env = envmap.ParseEnv(l.Config.Environ)
 	l.exports = exports.Exports{Variables: exported, Own: l.exports.Own}
-	workers := l.Workers
-	l.inspect()
-	l.findProblems()
-	if counted := l.Workers; counted != workers { // the ranks are given already
-		n := plural.Of(counted, "worker")
-		err := fmt.Errorf("cannot start %s, as the exported list of devices requires", n)
-		const advice = "give --nproc-per-node the number of workers"
-		l.Workers, l.Problems = workers, withProblem(l.Problems, hint.With(err, advice))
-	}
+	l.Devices = envmap.VisibleDevices(l.env, l.Config.Root)
+	l.examined, l.overridden = false, true
 }
 
 // noteExports reports what rank 0's agent exports, and what of the user's request has no effect.

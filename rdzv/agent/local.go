@@ -18,7 +18,8 @@ import (
 )
 
 // Local is the result of [Plan]: the place, program and devices of one agent, as far as they are
-// known before it has met the others. [Local.Run] runs the agent.
+// known before it has met the others; or of [Place]: then Workers, PerGPU, OwnTasks, Path,
+// HeadStart and Problems are known when Run has looked at the program. [Local.Run] runs the agent.
 type Local struct {
 	Config    Config
 	Placement envmap.Placement
@@ -35,12 +36,12 @@ type Local struct {
 
 	shown         output.Ranks // whose output is shown
 	exports       exports.Exports
+	noExports     error          // why they are not known
 	rank0Problems []rdzv.Problem // as Problems, if one of its workers is rank 0
 
-	awaited string        // which files do not respond; "" if all have
-	waited  time.Duration // for them, by Plan
-	rest    chan *Local   // gets all that is known when they have; nil if it is
-	known   chan struct{} // closed then
+	examined   bool   // its files have been looked at
+	awaited    string // what does not respond of them; "" if nothing is known
+	overridden bool   // exports are those of rank 0's agent
 
 	sharing int            // how many tasks share this agent
 	tasks   []*Local       // of Config.Tasks; only what is about workers
@@ -188,15 +189,4 @@ func (all localTasks) problems() (problems []rdzv.Problem) {
 		}
 	}
 	return problems
-}
-
-// copied is a copy of l and of its tasks.
-func copied(l *Local) *Local {
-	other := *l
-	other.tasks = slices.Clone(l.tasks)
-	for i, t := range other.tasks {
-		task := *t
-		other.tasks[i] = &task
-	}
-	return &other
 }

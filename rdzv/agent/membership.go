@@ -112,12 +112,8 @@ func (m *membership) takeExports(ctx context.Context) error {
 		return nil
 	}
 	exported, err := exports.Open(e.Sealed, m.conn.key(), m.conn.external())
-	local := m.local
 	if err == nil {
-		local, err = withExports(ctx, m.local, m.events, exported)
-	}
-	if err == nil {
-		m.local = local
+		err = m.local.take(ctx, m.events, exported)
 	}
 	problems := withProblem(m.problems(), err)
 	if m.world.Seat.Has(0) {
@@ -221,9 +217,6 @@ func (m *membership) sessionConfig() rdzv.Config {
 	if m.checking != nil {
 		c.Answer = m.checking.answer
 	}
-	if m.local.rest != nil {
-		c.Prepare, c.Waits = m.prepare, m.local.awaited
-	}
 	if m.conn.elects() {
 		lead := m.conn.leaderConfig()
 		c.Lead, c.Prefix = &lead, m.local.Config.Etcd.Prefix
@@ -278,21 +271,6 @@ func (m *membership) describe(id string) rdzv.Member {
 	return self
 }
 
-// prepare waits for the files, and returns what this agent then publishes about itself.
-func (m *membership) prepare(ctx context.Context) (rdzv.Member, error) {
-	if m.conn.hosting() {
-		m.conn.hosted.Serve() // this agent has its place, and the others must learn that it waits
-	}
-	select {
-	case m.local = <-m.local.rest:
-	case <-ctx.Done():
-		return rdzv.Member{}, fmt.Errorf("%w: %w", errors.New(m.local.awaited), context.Cause(ctx))
-	}
-	m.self = m.describe(m.self.ID)
-	notePreview(m.local, m.events)
-	return m.self, nil
-}
-
 // problems prevent this agent from running its workers.
 func (m *membership) problems() []rdzv.Problem {
 	problems := withProblem(m.local.all().problems(), m.conn.noDir)
@@ -331,7 +309,7 @@ func (m *membership) attempt() *attempt {
 // rejoin makes this agent a member of the next attempt, in the same store, and waits for its world.
 // Its workers have ended.
 func (m *membership) rejoin(in *interrupts) error {
-	m.joinBy = m.local.Config.joinBy(m.local.waited)
+	m.joinBy = m.local.Config.joinBy()
 	old := m.port
 	if m.local.Config.MasterPort == 0 {
 		m.port = torchport.Port{}

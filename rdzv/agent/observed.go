@@ -128,7 +128,7 @@ func (o *observed) askOthers(ctx context.Context) {
 func (o *observed) Job() query.Job {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c := o.local.Config
+	c := &o.local.Config
 	return query.Job{
 		Name: o.local.Job, Label: cmp.Or(c.Job, program.Name(c.Program)), ID: o.id,
 		Only: isOnly(o.local),
@@ -227,8 +227,8 @@ func (o *observed) stacks(ctx context.Context) stacks.Node {
 	at := stacks.Observer{
 		Proc: o.proc, Took: inspect.Interval, MasterPort: w.world.MasterPort,
 	}
-	if path := w.local.setup.PySpy(); path != "" {
-		at.PySpy = stacks.PySpy(path, w.local.Config.Environ)
+	if path := w.setup.PySpy(); path != "" {
+		at.PySpy = stacks.PySpy(path, w.base)
 	}
 	asked := w.askRAS(ctx)
 	n.Workers = at.Observe(ctx, n.Workers)

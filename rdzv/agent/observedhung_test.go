@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/agent/internal/tally"
@@ -35,7 +36,7 @@ func TestAnswerAboutHungProcess(t *testing.T) {
 			l := &Local{Workers: 1}
 			world := rdzv.World{Seat: rdzv.Seat{Tasks: []rdzv.SeatTask{{Slots: 1}}}}
 			o := &observed{local: &Local{}, proc: proc, workers: &workers{
-				local: l, output: outputOf(l, nil, world), world: world,
+				local: l, output: outputOf(l, nil, world), world: world, devices: make([]envmap.Devices, 1),
 			}}
 			o.workers.tally.Number = 1
 			o.workers.tally.Start(tally.Process{PID: 1})

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -21,9 +22,24 @@ import (
 // Plan determines what an agent can know by itself, without any network: its placement, program
 // and devices. An error means that it has no job to join. What only keeps it from running its
 // workers, such as a missing program, is a problem: the agent joins with it, so that the problems
-// of all nodes are reported together. Without a program, Plan is limited to the placement. If files
-// do not respond within 1 s, what depends on them becomes known while the agent runs.
+// of all nodes are reported together. Plan waits for file systems that do not respond, without
+// limit; after 3 s it reports that by a [Diagnostic].
 func Plan(c Config) (*Local, error) {
+	l, err := Place(c)
+	if err != nil {
+		return l, err
+	}
+	// only the end of the context would be an error
+	_ = l.examine(context.Background(), &reporter{events: l.Config.Events})
+	if len(c.Program) == 0 && c.Check == nil {
+		err = cmp.Or(l.noExports, l.countWorkers())
+	}
+	return l, err
+}
+
+// Place is [Plan] without a look at files of the user, such as the program. [Local.Run] looks at
+// them, and ends while it waits for their file system as it does while it waits for other agents.
+func Place(c Config) (*Local, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot run an agent: %w", err)
 	}
@@ -45,8 +61,7 @@ func Plan(c Config) (*Local, error) {
 		return l, err
 	}
 	if len(c.Program) == 0 && c.Check == nil {
-		l.inspect()
-		return l, cmp.Or(l.readExports(), l.countWorkers())
+		return l, nil
 	}
 	if l.Job, err = l.naming().Name(procfs.System, os.Getpid()); err != nil {
 		return nil, err
@@ -58,7 +73,7 @@ func Plan(c Config) (*Local, error) {
 	if err := planTasks(l); err != nil {
 		return nil, err
 	}
-	return l.examined(), nil
+	return l, nil
 }
 
 // checkName is the name of the job of agents that check: it has no other agents.

@@ -75,7 +75,7 @@ type JoinTimeoutError struct {
 	Search   *meet.NotFoundError    // nil if this agent had found the store
 	Etcd     *etcd.UnavailableError // why it could not be used; nil if it could
 	Earlier  *rdzv.EarlierRunError  // for whose processes this agent waited; nil if it did not
-	Awaited  string                 // files that have not responded, in one line; "" if all have
+	Awaited  string                 // which files did not respond; "" if all have
 }
 
 func (e *JoinTimeoutError) Error() string {

@@ -21,9 +21,9 @@ var ErrRunning = errors.New("cannot run an agent: another one runs in this proce
 
 var running atomic.Bool // whether there is a Run in this process
 
-// Run plans an agent and runs it, see [Plan] and [Local.Run].
+// Run plans an agent and runs it, see [Place] and [Local.Run].
 func Run(ctx context.Context, c Config) (Result, error) {
-	l, err := Plan(c)
+	l, err := Place(c)
 	if err != nil {
 		return Result{}, err
 	}
@@ -57,7 +57,7 @@ func (l *Local) Run(ctx context.Context) (Result, error) {
 }
 
 func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
-	joinBy := l.Config.joinBy(l.waited)
+	joinBy := l.Config.joinBy()
 	by := l.Placement.Launcher
 	in := listen(ctx, joinBy, launcher.Signalled(by, l.env, os.Getpid()),
 		launcher.KillDelay(by, l.env), l.tasks)
@@ -65,12 +65,14 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	defer launcher.Watch(by, func(name string, pid int) {
 		in.lose(&LauncherDiedError{name, pid, host.Name()}, true)
 	})()
-	introduce(l, events)
-	defer l.reportAwaited(events)()
 
 	m := &membership{local: l, events: events, joinBy: joinBy}
 	m.observed = observe(l, events, in.stopJob)
 	defer m.observed.close()
+	if err := l.examine(in.joining, events); err != nil {
+		return Result{}, l.notJoined(err)
+	}
+	introduce(l, events)
 	m.conn = &connection{local: l, events: events, others: m.observed.others.Rejected}
 	if l.Config.Check != nil {
 		m.checking = newChecking(m)
@@ -131,9 +133,7 @@ func introduce(l *Local, events *reporter) {
 		Agents: l.Agents, Rank: p.Rank, Size: p.Size, Workers: l.all().workers(),
 		Others: l.all().others(),
 	})
-	if l.rest == nil {
-		notePreview(l, events)
-	}
+	notePreview(l, events)
 }
 
 // work runs the workers until the attempt has ended, unless it ends before they begin. The end is
@@ -215,6 +215,10 @@ func (m *membership) workers(in *interrupts) *workers {
 		if w.vanishes = m.vanishes(in); !w.vanishes {
 			m.settle(list, w.details(list)...)
 		}
+	}
+	w.setup, w.base = l.setup, l.Config.Environ
+	for _, t := range l.all() {
+		w.devices = append(w.devices, t.Devices)
 	}
 	w.lease = overlap.Lease{
 		Lease: &m.lease, World: m.world, ID: m.self.ID, Grace: l.Config.Grace,

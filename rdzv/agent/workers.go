@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rdzv/envmap"
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/collectives"
@@ -16,6 +17,7 @@ import (
 	"rdzv/rdzv/agent/internal/launcher"
 	"rdzv/rdzv/agent/internal/overlap"
 	"rdzv/rdzv/agent/internal/recorders"
+	"rdzv/rdzv/agent/internal/setup"
 	"rdzv/rdzv/agent/internal/stall"
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/agent/internal/workerstatus"
@@ -56,7 +58,12 @@ type workers struct {
 
 	recorders *recorders.Set // torch's, in the workers
 
-	// Goroutines that answer questions may use ras when it is prepared.
+	// What goroutines that answer questions use of local, which the next attempt may change.
+	setup   setup.Setup
+	base    []string         // their environment before rdzv adds to it
+	devices []envmap.Devices // of each task
+
+	// They may use ras when it is prepared.
 	prepared atomic.Bool
 	ras      *collectives.Service // NCCL's, in the workers
 }
@@ -114,20 +121,19 @@ func (w *workers) noteInit(proc fs.FS, list []stacks.Worker) {
 // gpus are how much the GPUs of the workers are used; nil for those of which it is not known. If
 // each task may use other GPUs than this process, they can have the same numbers.
 func (w *workers) gpus(ctx context.Context) []*status.GPU {
-	used := make([]*status.GPU, w.tally.Number)
-	tasks := map[string]*Local{} // of each entry
+	used, entries := make([]*status.GPU, w.tally.Number), make([]string, w.tally.Number)
+	tasks := map[string]int{} // of each entry
 	for i := range used {
-		task := w.local.all().of(i)
-		entry := task.Devices.EntryOf(w.world.Seat.LocalRankOf(i))
-		if other, taken := tasks[entry]; taken && other != task {
+		task := slices.Index(w.local.all(), w.local.all().of(i))
+		entries[i] = w.devices[task].EntryOf(w.world.Seat.LocalRankOf(i))
+		if other, taken := tasks[entries[i]]; taken && other != task {
 			return used
 		}
-		tasks[entry] = task
+		tasks[entries[i]] = task
 	}
-	all := gpuuse.Read(ctx, w.local.Devices.Vendor, w.local.Config.Environ)
+	all := gpuuse.Read(ctx, w.devices[0].Vendor, w.base)
 	for i := range used {
-		task := w.local.all().of(i)
-		used[i] = gpuuse.Of(all, task.Devices.EntryOf(w.world.Seat.LocalRankOf(i)))
+		used[i] = gpuuse.Of(all, entries[i])
 	}
 	return used
 }

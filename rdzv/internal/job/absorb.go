@@ -20,8 +20,6 @@ func (a *attempt) absorb(t *turn, key string, c Change) {
 	switch kind {
 	case keys.Member:
 		a.gather.admit(t, id, c.Value)
-	case keys.Preparing:
-		a.members.prepare(id, c.Value)
 	case keys.Seat:
 		a.takeSeat(id, c.Value)
 	case keys.Outcome:
@@ -40,10 +38,7 @@ func (a *attempt) absorb(t *turn, key string, c Change) {
 }
 
 func (a *attempt) absorbDeletion(kind, id string) {
-	switch kind {
-	case keys.Preparing:
-		delete(a.members.preparing, id)
-	case keys.Seat:
+	if kind == keys.Seat {
 		delete(a.agreement.seats, id)
 	}
 }

@@ -70,7 +70,6 @@ func (a *attempt) takeLeft(t *turn, id string) {
 func (a *attempt) remove(id string, known *Member) {
 	a.agents.remove(id, known)
 	a.members.unseat(id)
-	delete(a.members.preparing, id)
 	a.late.remove(id)
 }
 

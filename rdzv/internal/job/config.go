@@ -18,7 +18,6 @@ type (
 	NodeProblem = record.NodeProblem
 	NodeRanks   = record.NodeRanks
 	Outcome     = record.Outcome
-	Preparing   = record.Preparing
 	Problem     = record.Problem
 	Readiness   = record.Readiness
 	Replaced    = record.Replaced

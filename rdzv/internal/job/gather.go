@@ -40,7 +40,6 @@ func (g *gathering) open() bool { return !g.phase.complete && g.end.verdict == n
 // admit adds a member. After the first attempt only its agents are admitted, and others in place of
 // those that are lost; in an elastic job others at any time.
 func (g *gathering) admit(t *turn, id string, value any) {
-	delete(g.members.preparing, id)
 	known, gone, elastic := g.members.byID[id], g.agents.gone[id], g.config.elastic()
 	duplicate := known != nil && known.here
 	tooLate := g.phase.complete || gone && g.phase.later ||

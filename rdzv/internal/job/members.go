@@ -93,14 +93,13 @@ func bySeat(a, b *member) int {
 // members are those of an attempt, in the order in which they joined; from the world on first those
 // that have ranks, in their order.
 type members struct {
-	byID      map[string]*member
-	all       []*member
-	unseated  []Member             // that joined when there was no place for them
-	preparing map[string]Preparing // that have announced themselves, and are not members yet
-	joined    int                  // number of those that have joined this attempt
-	here      int                  // number of tasks of these
-	pending   int                  // number of those that are neither settled nor lost
-	launched  bool                 // they are tasks of a launcher
+	byID     map[string]*member
+	all      []*member
+	unseated []Member // that joined when there was no place for them
+	joined   int      // number of those that have joined this attempt
+	here     int      // number of tasks of these
+	pending  int      // number of those that are neither settled nor lost
+	launched bool     // they are tasks of a launcher
 }
 
 func (m *members) add(one *member) {
@@ -199,15 +198,6 @@ func (m *members) unsettled() string {
 
 func (m *members) unseat(id string) {
 	m.unseated = slices.DeleteFunc(m.unseated, func(m Member) bool { return m.ID == id })
-}
-
-func (m *members) prepare(id string, value any) {
-	if p, err := read[Preparing](value); err == nil && m.byID[id] == nil {
-		if m.preparing == nil {
-			m.preparing = map[string]Preparing{}
-		}
-		m.preparing[id] = p
-	}
 }
 
 // replace makes these the only ones, in the order of their seats.

@@ -8,19 +8,11 @@ import (
 )
 
 // RosterOf returns the roster of a job of so many tasks with these members. nodes are those on
-// which the launcher starts agents; none if they are not known. waiting are agents that are not
-// members yet.
-func RosterOf(members []Member, tasks int, nodes []string, waiting ...Preparing) Roster {
+// which the launcher starts agents; none if they are not known.
+func RosterOf(members []Member, tasks int, nodes []string) Roster {
 	r := Roster{Joined: record.TasksOf(members), Tasks: tasks}
 	r.Hosts, r.MoreHosts = record.Cut(record.HostsOf(members))
-	var texts []string
-	for _, p := range waiting {
-		texts = append(texts, p.String())
-		members = append(members, p.Member) // it is not missing
-		r.WaitingTasks += len(p.Tasks)
-	}
 	r.Launched = slices.ContainsFunc(members, Member.Launched)
-	r.Waiting, r.MoreWaiting = record.Cut(record.Sorted(texts))
 	var ranks, nodeRanks []int
 	for _, m := range members {
 		for _, t := range m.Tasks {

@@ -55,8 +55,7 @@ func (g *gathering) reportDelay(t *turn, attempt int, clear *overlap) {
 // roster is who has joined, and who is missing.
 func (g *gathering) roster() Roster {
 	c := g.config
-	r := RosterOf(g.members.present(), c.Tasks, c.Nodes,
-		slices.Collect(maps.Values(g.members.preparing))...)
+	r := RosterOf(g.members.present(), c.Tasks, c.Nodes)
 	r.Min, r.Unattended = c.MinTasks, c.Unattended
 	if c.Refused != nil {
 		r.Refused, r.MoreRefused = record.Cut(c.Refused())

@@ -13,13 +13,12 @@ func (r Run) Attempt(n int) Attempt { return Attempt{r, r.Prefix + strconv.Itoa(
 
 // The names of the keys of agents, and of signals below "signal/".
 const (
-	Member    = "member"
-	Preparing = "preparing"
-	Seat      = "seat"
-	Ready     = "ready"
-	Progress  = "progress"
-	Outcome   = "outcome"
-	Signal    = "signal"
+	Member   = "member"
+	Seat     = "seat"
+	Ready    = "ready"
+	Progress = "progress"
+	Outcome  = "outcome"
+	Signal   = "signal"
 
 	World    = "world"
 	Exports  = "exports"
@@ -38,12 +37,11 @@ func (a Attempt) signal(name string) string { return a.Signals().Of(name) }
 func (a Attempt) End() string { return Family(a.Prefix).End() }
 
 // Keys of agents.
-func (a Attempt) Members() Family   { return a.family(Member) }
-func (a Attempt) Preparing() Family { return a.family(Preparing) }
-func (a Attempt) Seats() Family     { return a.family(Seat) }
-func (a Attempt) Ready() Family     { return a.family(Ready) }
-func (a Attempt) Progress() Family  { return a.family(Progress) }
-func (a Attempt) Outcomes() Family  { return a.family(Outcome) }
+func (a Attempt) Members() Family  { return a.family(Member) }
+func (a Attempt) Seats() Family    { return a.family(Seat) }
+func (a Attempt) Ready() Family    { return a.family(Ready) }
+func (a Attempt) Progress() Family { return a.family(Progress) }
+func (a Attempt) Outcomes() Family { return a.family(Outcome) }
 
 // Answers are those of the agents to a question.
 func (a Attempt) Answers(question string) Family { return a.family("answer/" + question) }

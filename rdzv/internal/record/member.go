@@ -100,12 +100,6 @@ type Path struct {
 	Own   string `json:"own"`   // the node's own address on this path
 }
 
-// Preparing is the value of preparing/ID: an agent that is not a member yet.
-type Preparing struct {
-	Member        // see Identity
-	Waits  string `json:"waits"` // for what, in one line
-}
-
 // Check rejects an invalid member.
 func (m Member) Check() error {
 	if err := protocol.CheckID(m.ID); err != nil {

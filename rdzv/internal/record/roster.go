@@ -42,11 +42,6 @@ type Roster struct {
 	// how many other such agents there are
 	MoreOtherVersion int `json:"more_other_version,omitempty"`
 
-	// agents that have connected and wait for files that do not respond, the first 8
-	Waiting     []string `json:"waiting,omitempty"`
-	MoreWaiting int      `json:"more_waiting,omitempty"` // how many other such agents there are
-	// how many tasks all these agents have
-	WaitingTasks int `json:"waiting_tasks,omitempty"`
 	// whether no launcher reports what has happened to missing agents
 	Unattended bool `json:"unattended,omitempty"`
 }
@@ -59,7 +54,7 @@ func (r Roster) String() string {
 		what = "tasks"
 	}
 	s := fmt.Sprintf("%d of %d %s joined", r.Joined, r.Tasks, what)
-	missing := r.Tasks - r.Joined - r.WaitingTasks
+	missing := r.Tasks - r.Joined
 	switch {
 	case missing <= 0:
 	case len(r.Missing) > 0:
@@ -70,9 +65,6 @@ func (r Roster) String() string {
 			List(r.MissingNodes, missing-len(r.MissingNodes)) + areMissing(missing)
 	case len(r.Hosts) > 0:
 		s += " (from " + List(r.Hosts, r.MoreHosts) + ")"
-	}
-	if len(r.Waiting) > 0 {
-		s += "; " + List(r.Waiting, r.MoreWaiting)
 	}
 	if len(r.Refused) > 0 && missing > 0 {
 		s += "; refused because of a different token: " + List(r.Refused, r.MoreRefused)
@@ -111,13 +103,4 @@ func areMissing(n int) string {
 		return " are missing"
 	}
 	return " is missing"
-}
-
-// String is "rank 1 on node2 waits: the file system of "/data" does not respond".
-func (p Preparing) String() string {
-	who := p.Host
-	if p.Launched() {
-		who = plural.Noun(len(p.Tasks), "rank") + " " + p.TaskRanks() + " on " + p.Host
-	}
-	return who + " waits: " + p.Waits
 }

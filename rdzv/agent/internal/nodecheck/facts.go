@@ -17,7 +17,6 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/ifname"
 	"rdzv/rdzv/agent/internal/node"
-	"rdzv/rdzv/agent/internal/setup"
 	"rdzv/rdzv/check"
 )
 
@@ -48,7 +47,7 @@ func (n Node) facts(ctx context.Context) (facts []check.Fact) {
 	// One agent looks at the processes, before it starts any that may use GPUs.
 	files := node.Files{Root: n.Setup.Root, Space: spaceOf, Processes: n.First,
 		OpenFiles: openlimit.Soft()}
-	limited, cancel := context.WithTimeout(ctx, setup.CheckTime)
+	limited, cancel := context.WithTimeout(ctx, LookTime)
 	defer cancel()
 	facts = append(facts, nodeFacts(files.Facts(limited))...)
 	facts = append(facts, n.socketNames()...)
@@ -90,7 +89,7 @@ func (n Node) resolve(ctx context.Context) []check.Fact {
 	if n.OneHost {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, setup.CheckTime)
+	ctx, cancel := context.WithTimeout(ctx, LookTime)
 	defer cancel()
 	addrs, err := net.DefaultResolver.LookupHost(ctx, host.Name())
 	fact := check.Fact{Name: "host name", Value: "resolves"}

@@ -3,12 +3,12 @@
 package setup
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,21 +28,20 @@ type Wanted struct {
 	// Python is that of agent.Config, with which Argv begins if it is for this program.
 	Python string
 	// Given are those of agent.Config; "" if they are not given.
-	Dir, LogDir, ExportFile string
-	PythonDir               string // with a python for a program that is called so; "" is none
-	PathExported            bool   // PATH is that of rank 0's agent
-	Checks                  bool   // nodes are checked: this agent must not hang
-	OneHost                 bool   // the job has no other node
+	Dir, LogDir  string
+	PythonDir    string // with a python for a program that is called so; "" is none
+	PathExported bool   // PATH is that of rank 0's agent
+	OneHost      bool   // the job has no other node
 }
 
-// Setup is the result of Wanted.Inspect. Path and HeadStart are set by Check.
+// Setup is the result of Wanted.Inspect.
 type Setup struct {
 	Wanted
 	Program   program.Program // what is known of it; without one, of python3 of PATH
 	Path      string          // the program's file; "" if it was not found
 	HeadStart time.Duration   // of rank 0, 0 for a program that needs none
 	NCCL      bool            // NCCL has a configuration file
-	IsPython  bool            // the program's file is python, or a python file; set by Check
+	IsPython  bool            // the program's file is python, or a python file
 	Why       string          // why Program.Python is that one, if the program is only called so
 
 	dir   string // of the workers; "" if it was removed
@@ -50,32 +49,41 @@ type Setup struct {
 	path  string // PATH of the workers if it is another one than that of Env; else ""
 }
 
-// CheckTime is how long each look at something may take that may not respond.
-const CheckTime = 2 * time.Second
-
-// Inspect determines what the workers' environment and directory imply. It may hang with a file
-// system, unless nodes are checked.
-func (w Wanted) Inspect() Setup {
-	s := Setup{Wanted: w}
-	if s.noDir = w.unresponsive(); s.noDir != nil {
-		return s
-	}
+// Inspect determines what the workers' environment and directory imply, and what keeps the workers
+// from starting, in the order of importance. It may hang with a file system: before each step it
+// calls at with a sentence that is true if this step takes long.
+func (w Wanted) Inspect(at func(text string)) (s Setup, problems []error) {
+	s = Setup{Wanted: w}
+	at("the file system of the home directory does not respond")
 	s.NCCL = host.NCCLConfigured(w.Env)
-	if s.dir, s.noDir = filepath.Abs(w.Dir); s.noDir == nil {
+	at("the file system of the working directory does not respond")
+	if w.Dir != "" {
+		at(fmt.Sprintf("the file system of directory %q does not respond", w.Dir))
+	}
+	s.dir, s.noDir = filepath.Abs(w.Dir)
+	err := s.checkDirectory()
+	problems = append(problems, err)
+	at("the file system of " + w.named() + " does not respond")
+	if s.noDir == nil {
 		s.inspectProgram()
 	}
-	return s
+	if err == nil || s.Dir == "" {
+		problems = append(problems, s.findProgram())
+	}
+	return s, problems
 }
 
-// Unknown is w when it is known only which files do not respond.
-func (w Wanted) Unknown(text string) Setup {
-	return Setup{Wanted: w, noDir: &unresponsiveError{text}}
-}
-
-// Hangs tells whether a file system does not respond.
-func (s *Setup) Hangs() bool {
-	_, is := errors.AsType[*unresponsiveError](s.noDir)
-	return is
+// named is the program in messages.
+func (w Wanted) named() string {
+	if len(w.Argv) == 0 {
+		return "python3 in PATH, or of its libraries,"
+	}
+	isScript := func(word string) bool { return strings.HasSuffix(word, ".py") }
+	words := w.Argv[:1]
+	if i := slices.IndexFunc(w.Argv[1:], isScript); i >= 0 {
+		words = []string{w.Argv[0], w.Argv[i+1]}
+	}
+	return fmt.Sprintf("the program %q, or of what it needs,", strings.Join(words, " "))
 }
 
 // WorkerDir is the workers' directory, "" if it is that of this process.
@@ -86,22 +94,8 @@ func (s *Setup) WorkerDir() string {
 	return s.dir
 }
 
-// Check returns what keeps the workers from starting, in the order of importance. It finds the
-// program's file.
-func (s *Setup) Check() (problems []error) {
-	noDir := s.checkDirectory()
-	problems = append(problems, noDir)
-	if noDir == nil || s.Dir == "" && !s.Hangs() {
-		problems = append(problems, s.findProgram())
-	}
-	return problems
-}
-
 // checkDirectory checks whether the workers have a working directory.
 func (s *Setup) checkDirectory() error {
-	if s.Hangs() {
-		return s.noDir
-	}
 	if given := s.Dir; given != "" && s.noDir == nil {
 		if err := unix.Access(s.dir+"/.", unix.X_OK); err != nil {
 			return fmt.Errorf("cannot change to directory %q: %w", given, err)
@@ -118,22 +112,17 @@ func (s *Setup) checkDirectory() error {
 }
 
 // MakeLogDir makes the directory for logs, so that it is known before any worker starts whether
-// there can be logs.
-func (s *Setup) MakeLogDir() error {
+// there can be logs. It calls at as Inspect does.
+func (s *Setup) MakeLogDir(at func(text string)) error {
 	dir := s.LogDir
 	if dir == "" {
 		return nil
 	}
-	late := fmt.Errorf("the file system did not respond for %v", CheckTime)
-	ctx, cancel := context.WithTimeoutCause(context.Background(), CheckTime, late)
-	defer cancel()
-	_, err := host.Await(ctx, func() {}, func() (struct{}, error) {
-		err := os.MkdirAll(dir, 0o777)
-		if err == nil {
-			err = unix.Access(dir, unix.W_OK|unix.X_OK)
-		}
-		return struct{}{}, err
-	})
+	at(fmt.Sprintf("the file system of the log directory %q does not respond", dir))
+	err := os.MkdirAll(dir, 0o777)
+	if err == nil {
+		err = unix.Access(dir, unix.W_OK|unix.X_OK)
+	}
 	if path, is := errors.AsType[*fs.PathError](err); is {
 		err = path.Err
 	}
