@@ -1,10 +1,7 @@
 package rdzv
 
 import (
-	"errors"
 	"fmt"
-	"strings"
-	"sync/atomic"
 	"testing"
 
 	"rdzv/rdzv/internal/record"
@@ -61,119 +58,6 @@ func TestLargestExports(t *testing.T) {
 	m.Exports = e
 	if _, err := record.Decode[Member]([]byte(record.Encode(m))); err != nil {
 		t.Error(err)
-	}
-}
-
-// No agent goes on before all have confirmed.
-func TestReady(t *testing.T) {
-	j := start(t, LeaderConfig{Tasks: 3})
-	sessions := j.exporters(3, true)
-	j.worlds(sessions)
-	var all atomic.Bool
-	each(sessions, func(i int, s *Session) {
-		if i == 2 {
-			j.awaitKey(s.keys.Ready().Of("agent-0"))
-			j.awaitKey(s.keys.Ready().Of("agent-1"))
-			all.Store(true)
-		}
-		if err := s.Ready(j.ctx, nil, Facts{}); err != nil || !all.Load() {
-			t.Errorf("agent %d: %v, all have confirmed: %t", i, err, all.Load())
-		}
-	})
-	j.finish(sessions, succeeded)
-}
-
-// awaitKey waits until a key exists.
-func (j *job) awaitKey(key string) {
-	j.t.Helper()
-	for {
-		answer, err := j.admin.Get(j.ctx, key)
-		if err != nil {
-			j.t.Error(err)
-			return
-		}
-		if len(answer.Kvs) > 0 {
-			return
-		}
-	}
-}
-
-// The problems of all agents are reported together.
-func TestNotReady(t *testing.T) {
-	j := start(t, LeaderConfig{Tasks: 3})
-	sessions := j.exporters(3, true)
-	j.worlds(sessions)
-	problems := [][]Problem{
-		nil, {{Kind: ProgramMissing, Text: "no x"}}, {{Kind: OtherProblem, Text: "no y"}},
-	}
-	each(sessions, func(i int, s *Session) {
-		err := s.Ready(j.ctx, problems[i], Facts{})
-		v, ok := errors.AsType[*Verdict](err)
-		want := "no x (on node1)\nno y (on node2)"
-		if !ok || v.Kind != Unready || v.Error() != want {
-			t.Errorf("agent %d: %v, want %q", i, err, want)
-		}
-		j.settle(s)
-		j.leave(s)
-	})
-}
-
-func TestLostBeforeReady(t *testing.T) {
-	j := start(t, LeaderConfig{Tasks: 3})
-	sessions := j.exporters(3, true)
-	j.worlds(sessions)
-	j.kill("agent-2")
-	each(sessions[:2], func(i int, s *Session) {
-		err := s.Ready(j.ctx, nil, Facts{})
-		if v, ok := errors.AsType[*Verdict](err); !ok || v.Kind != Lost || v.By != "agent-2" {
-			t.Errorf("agent %d: %v, want the loss of agent-2", i, err)
-		}
-		j.settle(s)
-		j.leave(s)
-	})
-}
-
-func TestInvalidReady(t *testing.T) {
-	bad := map[string]struct{ value, want string }{
-		"no problem": {record.Encode(record.Readiness{Problems: []Problem{{}}}), `invalid problem: kind "", text ""`},
-		"corrupt":    {"{", "unexpected end of JSON input"},
-	}
-	for name, b := range bad {
-		t.Run(name, func(t *testing.T) {
-			j := start(t, LeaderConfig{Tasks: 2})
-			sessions := j.exporters(2, true)
-			j.worlds(sessions)
-			j.put(sessions[1].keys.Ready().Of("agent-1"), b.value)
-			v, ok := j.ended(sessions[0]).(*Verdict)
-			want := "cannot read whether the agent of rank 1 (pid 1001 on node1) is ready: " +
-				"" + b.want
-			if !ok || v.Kind != Unready || !strings.HasPrefix(v.Text, want) {
-				t.Errorf("verdict %+v, want %q", v, want)
-			}
-			each(sessions, func(_ int, s *Session) { j.settle(s); j.leave(s) })
-		})
-	}
-}
-
-// A second confirmation of an agent is ignored, as is one of a stranger.
-func TestReadyTwice(t *testing.T) {
-	j := start(t, LeaderConfig{Tasks: 2})
-	sessions := j.exporters(2, true)
-	j.worlds(sessions)
-	k := sessions[0].keys
-	j.put(k.Ready().Of("stranger"), "{")
-	j.put(k.Ready().Of("agent-0"), record.Encode(record.Readiness{}))
-	j.put(k.Ready().Of("agent-0"), "{")
-	each(sessions, func(i int, s *Session) {
-		if err := s.Ready(j.ctx, nil, Facts{}); err != nil {
-			t.Errorf("agent %d: %v", i, err)
-		}
-	})
-	j.put(k.Ready().Of("agent-1"), "{")
-	for i, sum := range j.finish(sessions, succeeded) {
-		if sum.Verdict.Kind != Done {
-			t.Errorf("agent %d: %v", i, sum.Verdict)
-		}
 	}
 }
 
