@@ -59,7 +59,7 @@ func TestExport(t *testing.T) {
 	runConcurrently(t, scenarios)
 }
 
-// With PATH the program is looked up again. No worker starts if a host does not have it.
+// With PATH the program is looked up again. If a host does not have it, a rank there has failed.
 func TestExportPath(t *testing.T) {
 	t.Parallel()
 	c := newJobCluster(t)
@@ -77,8 +77,7 @@ func TestExportPath(t *testing.T) {
 			j := c.startJob(t, launcher, 2, flags, program, install("[ $(hostname) = node1 ]")...)
 			j.checkCommands(127)
 			j.compareAgentCodes(127)
-			checkNumberOfWorkers(t, j.records(), 0)
-			want := `rdzv: cannot run "only-there": not found in PATH "` + dir + `" (on node2)`
+			want := `rdzv: cannot run "only-there": not found in PATH "` + dir + `"`
 			if len(j.linesWith(want)) == 0 {
 				t.Errorf("the agents printed %q, want %q", j.linesWith("rdzv:"), want)
 			}

@@ -46,8 +46,6 @@
 //	seat/ID         its place in the world                     SeatValue
 //	signal/exports  variables of rank 0's agent for all        Exports
 //	signal/world    the start signal, written by the leader    World
-//	ready/ID        whether an agent can start with exports    Readiness
-//	signal/start    all can, written by the leader             Started
 //	signal/release  rank 0 has had its head start              HeadStartOver
 //	signal/verdict  how the job ended, the first writer wins   Verdict
 //	signal/left/ID  this agent may leave the job               true

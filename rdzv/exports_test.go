@@ -8,16 +8,12 @@ import (
 )
 
 // exporters joins n agents, each with exports of its own.
-func (j *job) exporters(n int, confirm bool) []*Session {
+func (j *job) exporters(n int) []*Session {
 	j.t.Helper()
 	sessions := make([]*Session, n)
 	for i := range sessions {
 		m := member(i)
-		m.Exports = &Exports{Sealed: []byte("of " + m.Host), Confirm: confirm}
-		if confirm { // these do not count
-			m.Problems = []Problem{{Kind: OtherProblem, Text: "without the exports"}}
-			m.Rank0Problems = m.Problems
-		}
+		m.Exports = &Exports{Sealed: []byte("of " + m.Host)}
 		sessions[i] = j.join(m)
 	}
 	return sessions
@@ -26,7 +22,7 @@ func (j *job) exporters(n int, confirm bool) []*Session {
 // All agents get what the agent of rank 0 exports, and nothing of the others.
 func TestExports(t *testing.T) {
 	j := start(t, LeaderConfig{Tasks: 130}) // more than one transaction
-	sessions := j.exporters(130, false)
+	sessions := j.exporters(130)
 	for i, w := range j.worlds(sessions) {
 		if w.Exports == nil || string(w.Exports.Sealed) != "of node0" {
 			t.Errorf("agent %d got %+v, want what node0 exports", i, w.Exports)
@@ -38,7 +34,7 @@ func TestExports(t *testing.T) {
 func TestNoExports(t *testing.T) {
 	j := start(t, LeaderConfig{Tasks: 2})
 	first, second := member(0), member(1)
-	second.Exports = &Exports{Sealed: []byte("of node1"), Confirm: true}
+	second.Exports = &Exports{Sealed: []byte("of node1"), Files: true}
 	sessions := []*Session{j.join(first), j.join(second)}
 	for i, w := range j.worlds(sessions) {
 		if w.Exports != nil {
@@ -61,38 +57,47 @@ func TestLargestExports(t *testing.T) {
 	}
 }
 
-// Variables that rank 0 exports are the same on all nodes, whatever the members have.
+// Variables that rank 0 exports are the same on all nodes, whatever the members have; and if they
+// may decide which program is found, what was found without them does not count.
 func TestExportedFacts(t *testing.T) {
-	for _, confirm := range []bool{false, true} {
+	for _, files := range []bool{false, true} {
 		var compared []Notice
 		add := func(n Notice) { compared = append(compared, n) }
 		j := start(t, LeaderConfig{Tasks: 2, Notify: add})
 		sessions := make([]*Session, 2)
-		facts := make([]Facts, 2)
 		for i := range sessions {
 			m := member(i)
 			m.Facts = Facts{Program: "p", Variables: map[string]string{
 				"NCCL_DEBUG": m.Host, "NCCL_ALGO": m.Host,
 			}}
-			m.Exports = &Exports{Sealed: []byte("x"), Variables: []string{"NCCL_DEBUG"},
-				Confirm: confirm}
-			facts[i] = m.Facts
+			m.Exports = &Exports{Sealed: []byte("x"), Variables: []string{"NCCL_DEBUG"}, Files: files}
+			if files {
+				m.Facts.Known = []Fact{{Name: "torch", Value: m.Host}}
+				m.Problems = []Problem{{Kind: ProgramMissing, Text: "no p"}}
+			}
 			sessions[i] = j.join(m)
 		}
 		j.worlds(sessions)
-		if confirm {
-			each(sessions, func(i int, s *Session) {
-				if err := s.Ready(j.ctx, nil, facts[i]); err != nil {
-					t.Errorf("agent %d: %v", i, err)
-				}
-			})
-		}
 		j.finish(sessions, succeeded)
 		if err := <-j.led; err != nil {
 			t.Error(err)
 		}
 		if len(compared) != 1 || compared[0].(NodesDiffer).Fact != "NCCL_ALGO" {
-			t.Errorf("confirm %t: %+v, want a difference of NCCL_ALGO only", confirm, compared)
+			t.Errorf("files %t: %+v, want a difference of NCCL_ALGO only", files, compared)
 		}
 	}
+}
+
+// Another problem of a member keeps the job from starting, whatever rank 0 exports.
+func TestProblemBesideExports(t *testing.T) {
+	j := start(t, LeaderConfig{Tasks: 1})
+	m := member(0)
+	m.Exports = &Exports{Sealed: []byte("x"), Variables: []string{"PATH"}, Files: true}
+	m.Problems = []Problem{{Kind: ProgramMissing, Text: "no p"}, {Kind: OtherProblem, Text: "no dir"}}
+	s := j.join(m)
+	if v, ok := j.ended(s).(*Verdict); !ok || v.Kind != Unready || v.Error() != "no dir" {
+		t.Errorf("verdict %v, want no dir", v)
+	}
+	j.settle(s)
+	j.leave(s)
 }

@@ -81,27 +81,3 @@ func survivesLoss(attempt int, w *World) bool {
 	}
 	return w.MayRestart() && (len(w.Spares) > 0 || w.MaxTasks > 0 || w.Replaceable)
 }
-
-// Ready reports that this agent can start its workers with what rank 0's agent exports, or all its
-// problems, and what facts are different with it, and waits until all agents can. An agent that
-// cannot calls it even if the others do not wait. If the job ends before that, the error is the
-// cause of the end of Context.
-func (s *Session) Ready(ctx context.Context, problems []Problem, facts Facts) error {
-	ctx, done := s.life.store.Until(ctx)
-	defer done()
-	key := s.keys.Ready().Of(s.config.Self.ID)
-	value := record.Encode(record.Readiness{
-		Problems: record.ClippedProblems(problems), Facts: facts.Clipped(),
-	})
-	// Not with this agent's lease: if that is revoked it does not confirm again, and all would wait.
-	if err := s.life.store.Put(ctx, key, value, s.registration.Run.JobLease); err != nil {
-		return fmt.Errorf("cannot write that this agent is ready: %w", err)
-	}
-	select {
-	case <-s.signals.Start.Done():
-	case <-s.life.ctx.Done():
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return context.Cause(s.life.ctx)
-}

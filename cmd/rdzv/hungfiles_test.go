@@ -82,6 +82,7 @@ func TestSignalsOnHungFileSystem(t *testing.T) {
 		{"exports", "A=", "--export-file HUNG/file -- true", ""},
 		{"directory", "A=", "--chdir HUNG/dir -- true", ""},
 		{"log directory", "A=", "--log-dir HUNG/dir -- true", ""},
+		{"exported PATH", "A=", "--export PATH=HUNG -- true", ""},
 		{"check", "A=", "--chdir HUNG/dir -- true", ""},
 		{"look at a report", "A=", "--report HUNG/file -- true", ""},
 		{"report", "A=", "--report HUNG/file -- ls /none", "/none"},

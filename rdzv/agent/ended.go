@@ -113,6 +113,23 @@ func (w *workers) someEnded(list []rdzv.Worker) {
 	w.events.write(func(ctx context.Context) error { return w.session.Progress(ctx, list) })
 }
 
+// unreadyError is a problem that was found when the world was agreed.
+type unreadyError struct{ rdzv.Problem }
+
+func (e *unreadyError) Error() string { return e.Text }
+
+func (e *unreadyError) Hint() string { return e.Problem.Hint }
+
+// cannotStart ends the job because no worker of this agent can be started with what rank 0's agent
+// exports: the first one has failed, with the exit code that it would have.
+func (w *workers) cannotStart() {
+	for _, p := range w.unready[1:] {
+		w.events.diagnose(Warning, &unreadyError{p})
+	}
+	w.endings[0].Hint = w.unready[0].Hint
+	w.cannotRun(0, w.tally.Number, &unreadyError{w.unready[0]})
+}
+
 // cannotRun ends the job because this agent could not run the workers of a task, of which the first
 // one has this index, or could not end them. The number of those that it has not run is given. A
 // holder that has died is a loss, as that of the agent itself would be, also if all workers had
@@ -132,8 +149,13 @@ func (w *workers) cannotRun(first, number int, err error) {
 	failed := rdzv.Worker{
 		Rank: seat.RankOf(first), LocalRank: seat.LocalRankOf(first), Code: CodeAgent, Text: err.Error(),
 	}
-	if !isLoss(err) {
+	unready, isUnready := errors.AsType[*unreadyError](err)
+	if isUnready {
+		failed.Code = problemCode(unready.Kind)
+	} else if !isLoss(err) {
 		w.events.diagnose(Warning, err)
+	}
+	if !isLoss(err) {
 		w.events.write(func(ctx context.Context) error { return w.session.Fail(ctx, failed) })
 	}
 	for i := first; i < first+number; i++ {

@@ -12,7 +12,7 @@ import (
 )
 
 // take gives the workers the variables that rank 0's agent exports. It looks up the program again,
-// because PATH may be exported; the error says that ctx has ended before that.
+// because PATH may be exported; the error is the cause of ctx's end before that.
 func (l *Local) take(ctx context.Context, events *reporter, exported []string) error {
 	_, replaced := envmap.Override(l.Config.Environ, exported)
 	if len(replaced) > 0 && l.FirstOfNode() {
@@ -24,7 +24,7 @@ func (l *Local) take(ctx context.Context, events *reporter, exported []string) e
 		workers = append(workers, t.Workers)
 	}
 	if err := l.examine(ctx, events); err != nil {
-		return fmt.Errorf("cannot look up the program with exported variables: %w", err)
+		return err
 	}
 	for i, t := range l.all() {
 		if counted := t.Workers; counted != workers[i] {

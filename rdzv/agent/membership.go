@@ -30,10 +30,11 @@ type membership struct {
 	self     rdzv.Member    // as published
 	session  *rdzv.Session
 	world    rdzv.World
-	lease    wrap.Lease // of the workers of all attempts
-	worldErr error      // why there is no world
-	otherJob string     // that of the store, if RDZV_JOIN has led to another one than this agent's
-	later    bool       // there was an attempt before this one; world is then the last one
+	lease    wrap.Lease     // of the workers of all attempts
+	worldErr error          // why there is no world
+	otherJob string         // that of the store, if RDZV_JOIN has led to another one than this agent's
+	later    bool           // there was an attempt before this one; world is then the last one
+	unready  []rdzv.Problem // why the workers cannot start with what rank 0's agent exports
 
 	checking *checking     // nil if the agent runs workers
 	health   *health.Check // of this node, for this attempt; nil if it is not checked
@@ -57,7 +58,7 @@ func (m *membership) join(in *interrupts) error {
 	for err == nil {
 		in.joined(m.session)
 		m.observed.joined(m.self.ID, m.session)
-		m.awaitWorld(ctx)
+		m.awaitWorld()
 		if !m.goesOn() {
 			return nil
 		}
@@ -84,16 +85,14 @@ func (m *membership) goesOn() bool {
 }
 
 // awaitWorld waits for the world, and takes what rank 0's agent exports.
-func (m *membership) awaitWorld(ctx context.Context) {
+func (m *membership) awaitWorld() {
 	world, err := m.session.World(context.Background())
 	m.conn.agreed()
-	if err == nil {
-		m.world = world
-		err = m.takeExports(ctx)
-	}
 	if m.worldErr = err; err != nil {
 		return
 	}
+	m.world = world
+	m.takeExports()
 	if !m.world.Seat.Has(0) {
 		m.port.Release()
 	}
@@ -101,31 +100,27 @@ func (m *membership) awaitWorld(ctx context.Context) {
 	m.notePerGPU()
 }
 
-// takeExports gives this agent's workers what rank 0's agent exports. If that can keep a worker
-// from starting, it waits until all agents can start theirs. An error is the end of the job.
-func (m *membership) takeExports(ctx context.Context) error {
+// takeExports gives this agent's workers what rank 0's agent exports, and notes what then keeps
+// them from starting. If files do not respond it waits until the attempt ends.
+func (m *membership) takeExports() {
 	e := m.world.Exports
 	if !m.later {
 		noteExports(m.local, m.events, m.world)
 	}
+	m.unready = nil
 	if e == nil || m.world.Seat.Spare {
-		return nil
+		return
 	}
 	exported, err := exports.Open(e.Sealed, m.conn.key(), m.conn.external())
-	if err == nil {
-		err = m.local.take(ctx, m.events, exported)
+	if err == nil && m.local.take(m.session.Context(), m.events, exported) != nil {
+		return // no worker starts any more
 	}
 	problems := withProblem(m.problems(), err)
-	if m.world.Seat.Has(0) {
-		problems = append(problems, m.self.Rank0Problems...)
-	}
 	if m.checking != nil {
-		m.checking.problems, problems = problems, nil
+		m.checking.problems = problems
+	} else {
+		m.unready = problems
 	}
-	if len(problems) == 0 && !e.Confirm {
-		return nil
-	}
-	return m.session.Ready(context.Background(), problems, m.local.facts())
 }
 
 // joinAt becomes a member in the store that was found, unless err says that none was, or in another
@@ -325,6 +320,6 @@ func (m *membership) rejoin(in *interrupts) error {
 	m.session, m.later = session, true
 	in.joined(session)
 	m.observed.joined(m.self.ID, session)
-	m.awaitWorld(in.interrupted)
+	m.awaitWorld()
 	return nil
 }

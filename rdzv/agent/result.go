@@ -217,16 +217,22 @@ func errorCode(err error) int {
 func unreadyCode(problems []rdzv.NodeProblem) int {
 	code := CodeUnready
 	for _, p := range problems {
-		switch p.Kind {
-		case rdzv.AgentProblem:
-			code = max(code, CodeAgent)
-		case rdzv.ProgramMissing:
-			code = max(code, CodeMissing)
-		case rdzv.ProgramNotExecutable:
-			code = max(code, CodeNotExecutable)
-		}
+		code = max(code, problemCode(p.Kind))
 	}
 	return code
+}
+
+// problemCode is the exit code for a problem of this kind.
+func problemCode(kind rdzv.ProblemKind) int {
+	switch kind {
+	case rdzv.AgentProblem:
+		return CodeAgent
+	case rdzv.ProgramMissing:
+		return CodeMissing
+	case rdzv.ProgramNotExecutable:
+		return CodeNotExecutable
+	}
+	return CodeUnready
 }
 
 // Hint returns a suggestion for the user about an error of [Plan] or [Run], or about any error with

@@ -207,7 +207,7 @@ func (m *membership) workers(in *interrupts) *workers {
 	w := &workers{
 		local: l, events: m.events, session: m.session, world: m.world, id: m.self.ID,
 		addr: m.conn.addr, dir: m.conn.dir, in: in, awaitReported: m.awaitReported,
-		hosting:  m.conn.hosting(),
+		hosting: m.conn.hosting(), unready: m.unready,
 		measures: m.observed.measures, output: outputOf(l, m.events, m.world),
 		endings: make([]ending.Ending, l.all().workers()), settled: func() {},
 	}

@@ -34,6 +34,10 @@ func (w *workers) run() error {
 	defer w.holdRAS()()
 	defer w.recorders.RemoveFIFOs()
 	defer w.tally.Close()
+	if len(w.unready) > 0 {
+		w.cannotStart()
+		return nil
+	}
 	held, err := w.hold()
 	if err != nil {
 		w.cannotRun(0, w.tally.Number, err)

@@ -37,7 +37,8 @@ type workers struct {
 	addr    string // of this agent, on its connection to the store
 	dir     string // runtime directory, "" if there is none
 	in      *interrupts
-	hosting bool // this agent hosts the store
+	hosting bool           // this agent hosts the store
+	unready []rdzv.Problem // why no worker can be started
 	lease   overlap.Lease
 	// awaitReported waits until the end of the attempt has been reported, if it has ended.
 	awaitReported func()

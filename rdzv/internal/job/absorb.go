@@ -32,8 +32,6 @@ func (a *attempt) absorb(t *turn, key string, c Change) {
 	m := a.members.byID[id]
 	switch {
 	case m == nil:
-	case kind == keys.Ready && a.phase.world != nil:
-		a.ready.take(m, c.Value, &a.end)
 	}
 }
 
@@ -54,8 +52,6 @@ func (a *attempt) absorbSignal(t *turn, name string, c Change) {
 		if w, err := read[World](c.Value); err == nil && a.phase.world == nil {
 			a.takeWorld(t, w)
 		}
-	case keys.Start:
-		a.ready.started = true
 	case keys.Verdict:
 		a.takeVerdict(t.now, c.Value)
 	case keys.Settled:
@@ -110,19 +106,6 @@ func (a *attempt) start(t *turn, clear *overlap) {
 	}
 	w := World{Job: a.config.Job, Attempt: a.number, Began: cmp.Or(a.began, t.now.UTC())}
 	a.agreement.agree(t, w, &a.end)
-}
-
-// startWorkers lets the workers start when all have confirmed, or ends the job if some agent has a
-// problem.
-func (a *attempt) startWorkers(t *turn) {
-	if a.end.verdict != nil || !a.ready.complete(a.phase.world, a.phase.exports) {
-		return
-	}
-	if !a.problems.mayStart(t, a.members.present(), nil) {
-		a.end.want(a.problems.found)
-		return
-	}
-	a.ready.start(t, a.keys)
 }
 
 // succeed wants the verdict that follows when all members have settled without one.

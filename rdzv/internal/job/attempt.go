@@ -25,7 +25,6 @@ type attempt struct {
 	outcomes  outcomes
 	problems  problems
 	agreement agreement
-	ready     confirmation
 	gather    gathering
 	previous  previous
 }

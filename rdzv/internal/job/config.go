@@ -19,7 +19,6 @@ type (
 	NodeRanks   = record.NodeRanks
 	Outcome     = record.Outcome
 	Problem     = record.Problem
-	Readiness   = record.Readiness
 	Replaced    = record.Replaced
 	Restart     = record.Restart
 	Roster      = record.Roster
@@ -28,7 +27,6 @@ type (
 	Seconds     = record.Seconds
 	Settled     = record.Settled
 	Signal      = record.Signal
-	Started     = record.Started
 	Straggler   = record.Straggler
 	Stragglers  = record.Stragglers
 	Successes   = record.Successes

@@ -35,7 +35,6 @@
 //	outcome.go      outcomes: outcome/ID, progress/ID: how workers have ended
 //	withdraw.go     leaving: signal/left/ID: agents that leave the job
 //	late.go         late: agents that join an elastic job late
-//	exports.go      confirmation: ready/ID, signal/start: whether all can start
 //	problems.go     problems: of members, and differences between their nodes
 //	stragglers.go   stragglers: workers that run long after others have succeeded
 //	loss.go         losses: whether the job goes on without an agent

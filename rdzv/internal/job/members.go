@@ -24,7 +24,6 @@ type member struct {
 	ending    bool          // has received a signal that ends the attempt
 	replaces  string        // host of the lost agent whose seat it has taken over; "" if it is its own
 	before    *member       // the lost agent whose seat it has taken over by joining; or nil
-	ready     bool          // has confirmed that it can start, or said why not
 	ended     []Worker      // as far as published before it settled
 }
 

@@ -31,7 +31,7 @@ func (p *problems) mayStart(t *turn, all []Member, problem *Problem) bool {
 // compare compares the facts of all members. It returns the differences that are problems, or the
 // first of them and the number of the others.
 func (p *problems) compare(t *turn, members []Member) (differences []NodeProblem, more int) {
-	all := record.Compare(p.phase.exports.Without(members))
+	all := record.Compare(members)
 	strict := slices.ContainsFunc(members, func(m Member) bool { return m.Strict })
 	for _, one := range all {
 		if problem, is := one.Problem(strict); is {

@@ -44,7 +44,7 @@ const (
 	newcomers
 	registers
 	hostedStore
-	confirms
+	exports
 	compared
 	manyTasks
 	interleaved
@@ -127,16 +127,16 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 	if s.rng.IntN(6) == 0 {
 		c.ExitTimeout = s.between(10*time.Second, 30*time.Second)
 	}
-	var exports *Exports
+	var given *Exports
 	if s.rng.IntN(5) == 0 {
-		exports = &Exports{Confirm: true}
-		s.kinds[confirms] = true
+		given = &Exports{Files: true}
+		s.kinds[exports] = true
 	}
 	add := func(i int, node string, tasks []record.Task) *agent {
 		id := fmt.Sprint("agent-", len(s.agents))
 		a := &agent{simulation: s, id: id, alive: true, runs: -1, host: s.hosted && len(s.agents) == 0, another: -time.Hour}
 		a.self = Member{ID: id, Host: node, Node: node, PID: 1000 + len(s.agents), Tasks: tasks,
-			LocalSize: Unknown, NodeRank: Unknown, Hosting: a.host, Exports: exports, JoinWithin: time.Minute}
+			LocalSize: Unknown, NodeRank: Unknown, Hosting: a.host, Exports: given, JoinWithin: time.Minute}
 		if s.launched {
 			a.self.LocalSize, a.self.NodeRank = len(nodes[i]), i
 		}

@@ -344,8 +344,6 @@ func (a *agent) seated(seat Seat) {
 		if a.settled != nil {
 			a.afterwards()
 		}
-	case a.self.Exports != nil:
-		a.txn(nil, []Op{{Key: a.k().Prefix + "ready/" + a.id, Value: Readiness{}}}, func(bool) {})
 	default:
 		a.later(a.between(time.Millisecond, 20*time.Millisecond), a.begin)
 	}

@@ -287,10 +287,6 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 		if exists && !reflect.DeepEqual(s.keys[key].value, value) {
 			s.fail("%s is written again", key)
 		}
-	case Started:
-		if exists {
-			s.fail("%s is written again", key)
-		}
 	case Loss:
 		s.checkLoss(strings.TrimPrefix(key, "lost/"), v)
 	}

@@ -130,7 +130,6 @@ func (s *State) follow(t *turn) {
 		a.agreement.forgetSeats(t)
 		a.gather.limit(t.now)
 		a.start(t, &s.overlap)
-		a.startWorkers(t)
 		a.success.limit(t, &s.config, a.members.all, &a.end)
 		a.end.write(t, a.keys)
 		s.next.settle(t, a)

@@ -32,9 +32,7 @@ func (g *agreement) agree(t *turn, described World, e *ending) {
 			g.phase.exports = m.Exports
 		}
 	}
-	// If they confirm their start they report their problems and facts again.
-	confirm := g.phase.exports != nil && g.phase.exports.Confirm
-	if !confirm && !g.problems.mayStart(t, all, problem) {
+	if !g.problems.mayStart(t, g.phase.exports.Without(all), problem) {
 		e.want(g.problems.found)
 		return
 	}

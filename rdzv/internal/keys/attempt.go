@@ -15,14 +15,12 @@ func (r Run) Attempt(n int) Attempt { return Attempt{r, r.Prefix + strconv.Itoa(
 const (
 	Member   = "member"
 	Seat     = "seat"
-	Ready    = "ready"
 	Progress = "progress"
 	Outcome  = "outcome"
 	Signal   = "signal"
 
 	World    = "world"
 	Exports  = "exports"
-	Start    = "start"
 	Release  = "release"
 	Verdict  = "verdict"
 	Settled  = "settled"
@@ -39,7 +37,6 @@ func (a Attempt) End() string { return Family(a.Prefix).End() }
 // Keys of agents.
 func (a Attempt) Members() Family  { return a.family(Member) }
 func (a Attempt) Seats() Family    { return a.family(Seat) }
-func (a Attempt) Ready() Family    { return a.family(Ready) }
 func (a Attempt) Progress() Family { return a.family(Progress) }
 func (a Attempt) Outcomes() Family { return a.family(Outcome) }
 
@@ -50,7 +47,6 @@ func (a Attempt) Answers(question string) Family { return a.family("answer/" + q
 func (a Attempt) Signals() Family { return a.family(Signal) }
 func (a Attempt) World() string   { return a.signal(World) }
 func (a Attempt) Exports() string { return a.signal(Exports) }
-func (a Attempt) Start() string   { return a.signal(Start) }
 func (a Attempt) Release() string { return a.signal(Release) }
 func (a Attempt) Verdict() string { return a.signal(Verdict) }
 func (a Attempt) Settled() string { return a.signal(Settled) }

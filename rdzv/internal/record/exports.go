@@ -11,33 +11,35 @@ type Exports struct {
 	Sealed []byte `json:"sealed"` // that agents can read, and nobody who reads the store's files
 	// Variables are the names of those that are exported. The facts about them are not compared.
 	Variables []string `json:"variables"`
-	// Confirm lets all agents wait, after they have read the exports, until each of them has called
-	// Ready: no worker may start unless all can. The problems and facts of the members do not count
-	// then.
-	Confirm bool `json:"confirm,omitempty"`
+	// Files says that they may decide which program, files and devices workers start with: an agent
+	// looks for the program again when it has them. What it had found without them does not count.
+	Files bool `json:"files,omitempty"`
 }
 
-// Without is members whose facts do not have the exported variables.
+// Without is members without the facts and problems that the exports may change.
 func (e *Exports) Without(members []Member) []Member {
 	if e == nil {
 		return members
 	}
 	members = slices.Clone(members)
 	for i := range members {
-		f := &members[i].Facts
-		f.Variables = maps.Clone(f.Variables)
+		m := &members[i]
+		m.Facts.Variables = maps.Clone(m.Facts.Variables)
 		for _, name := range e.Variables {
-			delete(f.Variables, name)
+			delete(m.Facts.Variables, name)
+		}
+		if e.Files {
+			m.Facts.Known = slices.DeleteFunc(slices.Clone(m.Facts.Known), Fact.ofProgram)
+			m.Problems = slices.DeleteFunc(slices.Clone(m.Problems), Problem.ofProgram)
 		}
 	}
 	return members
 }
 
-// Readiness is the value of ready/ID.
-type Readiness struct {
-	Problems []Problem `json:"problems,omitempty"` // why the agent cannot start its workers
-	Facts    Facts     `json:"facts,omitzero"`
-}
+// ofProgram tells whether a fact depends on which program is found.
+func (f Fact) ofProgram() bool { return f.Name == "python" || f.Name == "torch" }
 
-// Started is the value of signal/start: all agents have confirmed.
-type Started struct{}
+// ofProgram tells whether a problem depends on which program is found.
+func (p Problem) ofProgram() bool {
+	return p.Kind == ProgramMissing || p.Kind == ProgramNotExecutable
+}

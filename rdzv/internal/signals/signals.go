@@ -31,7 +31,6 @@ type Handlers struct {
 type Signals struct {
 	World   Signal[record.World]
 	Exports Signal[record.Exports] // set before World, if at all
-	Start   Signal[record.Started]
 	Release Signal[record.HeadStartOver]
 	Settled Signal[record.Settled]
 
@@ -50,8 +49,7 @@ type Signals struct {
 func New(store *kv.Store, k keys.Attempt, self string, h Handlers) *Signals {
 	return &Signals{
 		World: newSignal[record.World](), Exports: newSignal[record.Exports](),
-		Start: newSignal[record.Started](), Release: newSignal[record.HeadStartOver](),
-		Settled: newSignal[record.Settled](),
+		Release: newSignal[record.HeadStartOver](), Settled: newSignal[record.Settled](),
 		verdict: newSignal[record.Verdict](),
 		store:   store, keys: k, self: self, handlers: h, stop: func() {},
 	}
@@ -89,8 +87,6 @@ func (s *Signals) apply(e *clientv3.Event) error {
 		return s.World.take(key, value)
 	case k.Exports():
 		return s.Exports.take(key, value)
-	case k.Start():
-		return s.Start.take(key, value)
 	case k.Verdict():
 		return s.takeVerdict(key, value)
 	case k.Left().Of(s.self):

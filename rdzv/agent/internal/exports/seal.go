@@ -28,7 +28,7 @@ func (e Exports) Seal(key *secret.Key, inEtcd bool) (*rdzv.Exports, error) {
 	return &rdzv.Exports{
 		Sealed:    text,
 		Variables: Names(e.Variables),
-		Confirm:   envmap.MayPreventStart(e.Variables),
+		Files:     envmap.MayPreventStart(e.Variables),
 	}, nil
 }
 
