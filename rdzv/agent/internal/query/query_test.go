@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -121,23 +120,7 @@ func TestOneAgentOfEachJobIsAsked(t *testing.T) {
 	}
 }
 
-// Every agent is asked, whatever its job, and one that cannot answer is left out.
-func TestEveryAgentIsAsked(t *testing.T) {
-	failing := func(context.Context, Request) ([]byte, error) { return nil, errors.New("no idea") }
-	members := []string{"1", "2"}
-	proc := listen(t, os.Geteuid(), &fake{job: Job{Name: "a", ID: "1"}, members: members},
-		&fake{job: Job{Name: "a", ID: "2"}, members: members}, &fake{job: Job{Name: "b", ID: "3"}, answer: failing})
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	defer cancel()
-	values, err := AskAgents(ctx, proc, os.Geteuid(), Request{"kind", "arg"})
-	slices.SortFunc(values, bytes.Compare)
-	if got, want := fmt.Sprintf("%s", values), `["1: kind arg" "2: kind arg"]`; err != nil || got != want {
-		t.Errorf("got %s, %v, want %s", got, err, want)
-	}
-}
-
 // If an agent cannot answer for its job, the next one does.
-
 func TestNextAgentIsAsked(t *testing.T) {
 	failing := func(context.Context, Request) ([]byte, error) { return nil, errors.New("no idea") }
 	bad := &fake{job: Job{Name: "a", ID: "1"}, members: []string{"1", "2"}, answer: failing}
