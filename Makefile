@@ -88,7 +88,7 @@ demo:
 CHECKED := ./wrap ./rdzv/agent ./cmd/rdzv ./internal/repo ./envmap ./rdzv/internal/job
 UNCHECKED := TestEmbed|TestContinuedTree|TestManyWorkersEndTogether|HungFileSystem|Completion|$\
 	TestScripts/(install|completion|gpu|skipped|storefull|$\
-		exec-(consequence|noderank|othernodes|platforms|progress|settling|stall|torchrun))
+		exec-(consequence|noderank|platforms|progress|settling|stall|torchrun))
 check: lint
 	@scripts/install-missing test
 	@$(MAKE) --no-print-directory bin/rdzv

@@ -66,12 +66,6 @@ func noAnswers(command string, r status.Report, job string) error {
 			fmt.Errorf("user %s has no job %q on %s", own, job, host),
 			"the jobs are "+strings.Join(r.Names, ", "),
 		)
-	case len(r.Elsewhere) > 0:
-		return hint.With(
-			fmt.Errorf("user %s has a job on %s, but in another network namespace: %s", own, host,
-				agents(r.Elsewhere)),
-			"run rdzv "+command+" there, for example inside the container",
-		)
 	case len(r.Others) > 0:
 		other := console.UserName(r.Others[0])
 		return hint.With(

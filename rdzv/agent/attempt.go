@@ -3,26 +3,23 @@ package agent
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/announce"
 	"rdzv/rdzv/agent/internal/ending"
 	"rdzv/rdzv/agent/internal/layout"
-	"rdzv/rdzv/meet"
 	"rdzv/rdzv/restart"
 )
 
 // attempt makes the events about the end of an attempt, or of the job with it.
 type attempt struct {
-	local    *Local
-	conn     *connection
-	session  *rdzv.Session
-	id       string     // of this agent
-	host     string     // of this agent
-	world    rdzv.World // of the attempt, or of the one before if there is none
-	agreed   bool       // there is one
-	rejected []meet.Rejected
+	local   *Local
+	conn    *connection
+	session *rdzv.Session
+	id      string     // of this agent
+	host    string     // of this agent
+	world   rdzv.World // of the attempt, or of the one before if there is none
+	agreed  bool       // there is one
 }
 
 // announcer is this agent as one of those that may tell the user.
@@ -59,7 +56,7 @@ func (a *attempt) jobEnded() JobEnded {
 	}
 	e.Own, e.Announce = e.Verdict != nil && e.Verdict.By == a.id, a.announcer().End(e.Verdict)
 	if e.Verdict != nil && e.Verdict.Kind == rdzv.Incomplete && !a.conn.elects() {
-		e.Hint = a.lateHint()
+		e.Hint = a.local.layout().LateHint()
 	}
 	if e.Agreed {
 		e.StoreHost, e.StoreRank = a.world.StoreHost, a.world.StoreRank
@@ -147,19 +144,4 @@ func (a *attempt) failure(s rdzv.Summary, endings []ending.Ending) *Failure {
 		}
 	}
 	return f
-}
-
-// lateHint returns a suggestion for a job that not enough agents have joined, "" if none is known.
-// It names agents of this host that run the same command and wait for other numbers of nodes.
-func (a *attempt) lateHint() string {
-	var lines []string
-	for _, n := range a.rejected {
-		if d, is := n.(meet.DifferentNodes); is {
-			lines = append(lines, d.String())
-		}
-	}
-	if hint := a.local.layout().LateHint(); hint != "" {
-		lines = append(lines, hint)
-	}
-	return strings.Join(lines, "\n")
 }

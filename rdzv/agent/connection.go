@@ -35,18 +35,17 @@ type connection struct {
 	local   *Local
 	events  *reporter
 	client  *clientv3.Client
-	meeting *meet.Meeting          // nil for a single agent and with Config.Etcd
-	hosted  *storehost.Host        // nil if another agent hosts the store
-	unable  error                  // why this agent cannot run workers beside it, or nil
-	addr    string                 // of this node for others, "" in the store's own process
-	reached string                 // of this end, if that is another one; otherwise ""
-	paths   []rdzv.Path            // from this node to the store
-	dir     string                 // runtime directory, "" if there is none
-	inXDG   bool                   // it is XDG_RUNTIME_DIR
-	own     *secret.Key            // of the only agent of its job
-	others  func() []meet.Rejected // see meet.Config
-	noDir   error                  // why there is none; only the host of the store requires it
-	silent  atomic.Bool            // the store's host was silent, so that the connection broke
+	meeting *meet.Meeting   // nil for a single agent and with Config.Etcd
+	hosted  *storehost.Host // nil if another agent hosts the store
+	unable  error           // why this agent cannot run workers beside it, or nil
+	addr    string          // of this node for others, "" in the store's own process
+	reached string          // of this end, if that is another one; otherwise ""
+	paths   []rdzv.Path     // from this node to the store
+	dir     string          // runtime directory, "" if there is none
+	inXDG   bool            // it is XDG_RUNTIME_DIR
+	own     *secret.Key     // of the only agent of its job
+	noDir   error           // why there is none; only the host of the store requires it
+	silent  atomic.Bool     // the store's host was silent, so that the connection broke
 
 	refusals refusals.List
 }
@@ -345,7 +344,6 @@ func (c *connection) meetConfig() meet.Config {
 		Store:      a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
 		PortLo: a.PortLow, PortHi: a.PortHigh, MasterPort: a.MasterPort,
 		Token:      c.loadToken,
-		Others:     c.others,
 		Proc:       procfs.System,
 		RuntimeDir: c.dir, Host: host.Name(), PID: os.Getpid(),
 		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {

@@ -24,7 +24,7 @@ import (
 // everyEvent has the zero value of each type of event.go, in their order in the reference.
 var everyEvent = []Event{
 	Placed{}, FlagIgnored{}, Unprotected{}, TokenCreated{}, Searching{}, NoPeerYet{}, DifferentToken{},
-	DifferentVersion{}, DifferentCommand{}, DifferentStore{}, DifferentNodes{},
+	DifferentVersion{}, DifferentCommand{}, DifferentStore{},
 	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, NodesDiffer{},
 	EnvironmentNote{},
 	WorkerStarted{}, WorkerExited{}, InitProgress{}, Stragglers{}, Stalled{}, JobEnded{},

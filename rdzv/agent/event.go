@@ -121,13 +121,6 @@ type DifferentStore struct {
 	meet.DifferentStore
 }
 
-// DifferentNodes says that another agent of this user on this host runs the same command, but waits
-// for another number of nodes, so that the two do not join the same job. Only an agent without a
-// launcher reports it, once for each such agent.
-type DifferentNodes struct {
-	meet.DifferentNodes
-}
-
 // RanksMissing says that the launcher has not started all ranks yet, and does not report which.
 // Agents under mpiexec.hydra report it, after some seconds.
 type RanksMissing struct {
@@ -399,7 +392,6 @@ func (DifferentToken) Type() string   { return "different_token" }
 func (DifferentVersion) Type() string { return "different_version" }
 func (DifferentCommand) Type() string { return "different_command" }
 func (DifferentStore) Type() string   { return "different_store" }
-func (DifferentNodes) Type() string   { return "different_nodes" }
 func (RanksMissing) Type() string     { return "ranks_missing" }
 func (NoMulticast) Type() string      { return "no_multicast" }
 func (StoreFound) Type() string       { return "store_found" }

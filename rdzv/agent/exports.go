@@ -30,7 +30,7 @@ func (l *Local) take(ctx context.Context, events *reporter, exported []string) e
 		if counted := t.Workers; counted != workers[i] {
 			n := plural.Of(counted, "worker")
 			err := fmt.Errorf("cannot start %s, as the exported list of devices requires", n)
-			const advice = "give Config.ProcsPerNode the number of workers"
+			const advice = "give --nproc-per-node the number of workers"
 			t.Workers, t.Problems = workers[i], withProblem(t.Problems, hint.With(err, advice))
 		}
 	}

@@ -53,7 +53,6 @@ func (m *membership) join(in *interrupts) error {
 		return cmp.Or(refused(err, m.local.Job), err)
 	}
 	defer release()
-	m.observed.askOthers(ctx)
 	err = m.joinAt(ctx, m.conn.connect(ctx))
 	for err == nil {
 		in.joined(m.session)
@@ -297,7 +296,7 @@ func (m *membership) awaitReported() {
 func (m *membership) attempt() *attempt {
 	return &attempt{
 		local: m.local, conn: m.conn, session: m.session, id: m.self.ID, host: m.self.Host,
-		world: m.world, agreed: m.worldErr == nil || m.later, rejected: m.observed.others.Rejected(),
+		world: m.world, agreed: m.worldErr == nil || m.later,
 	}
 }
 

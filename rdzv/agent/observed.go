@@ -17,13 +17,11 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/agent/internal/host"
-	"rdzv/rdzv/agent/internal/othernodes"
 	"rdzv/rdzv/agent/internal/program"
 	"rdzv/rdzv/agent/internal/query"
 	"rdzv/rdzv/agent/internal/reach"
 	"rdzv/rdzv/agent/internal/stall"
 	"rdzv/rdzv/agent/internal/taskfiles"
-	"rdzv/rdzv/meet"
 	"rdzv/rdzv/stacks"
 	"rdzv/rdzv/status"
 )
@@ -36,7 +34,6 @@ type observed struct {
 	server *query.Server // nil if there is none
 	// stopJob ends the job for its user; by says how.
 	stopJob func(by string)
-	others  othernodes.Agents
 
 	mu      sync.Mutex
 	phase   status.Phase
@@ -56,8 +53,6 @@ func observe(l *Local, events *reporter, stopJob func(by string)) *observed {
 	}
 	o := &observed{local: l, events: events, proc: proc, stopJob: stopJob}
 	o.enter(status.Joining)
-	o.others.Own = o.waits
-	o.others.Report = func(n meet.DifferentNodes) { events.send(DifferentNodes{n}) }
 	if l.Config.Check == nil {
 		var err error
 		if o.server, err = query.Listen(o, os.Geteuid()); err != nil {
@@ -101,29 +96,6 @@ func (o *observed) runs(w *workers) {
 	o.workers = w
 }
 
-// waits is othernodes.Agents.Own: ok is true while this agent looks for others without a launcher.
-func (o *observed) waits() (w othernodes.Waiting, ok bool) {
-	o.mu.Lock()
-	joining := o.phase == status.Joining
-	o.mu.Unlock()
-	l := o.local
-	w = othernodes.Waiting{
-		PID: os.Getpid(), Nodes: fmt.Sprint(l.Agents), Program: l.Config.Program,
-	}
-	w.Dir, _ = filepath.Abs(l.Config.Dir)
-	if l.layout().Elastic() {
-		w.Nodes = fmt.Sprintf("%d:%d", l.Config.MinNodes, l.Agents)
-	}
-	return w, joining && l.Placement.Launcher == envmap.None && l.Agents > 1
-}
-
-// askOthers tells the other agents of this host what this one waits for.
-func (o *observed) askOthers(ctx context.Context) {
-	if err := o.others.Ask(ctx, o.proc, os.Geteuid()); err != nil {
-		o.events.diagnose(Verbose, err)
-	}
-}
-
 // Job is the job of this agent.
 func (o *observed) Job() query.Job {
 	o.mu.Lock()
@@ -141,10 +113,7 @@ func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []strin
 	o.mu.Lock()
 	session, id := o.session, o.id
 	o.mu.Unlock()
-	switch r.Kind {
-	case othernodes.Question:
-		return o.others.Answer(r.Arg), []string{id}, nil
-	case inspect.StopQuestion:
+	if r.Kind == inspect.StopQuestion {
 		return o.stop(ctx, r.Arg)
 	}
 	q := rdzv.Question{

@@ -73,7 +73,7 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 		return Result{}, l.notJoined(err)
 	}
 	introduce(l, events)
-	m.conn = &connection{local: l, events: events, others: m.observed.others.Rejected}
+	m.conn = &connection{local: l, events: events}
 	if l.Config.Check != nil {
 		m.checking = newChecking(m)
 		defer m.checking.close()

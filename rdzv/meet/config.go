@@ -68,9 +68,6 @@ type Config struct {
 	// NextReport returns how long after the beginning of a search Searching is reported next, later
 	// than last: the same for the report before, or 0 at first; nil never reports it.
 	NextReport func(last time.Duration) time.Duration
-	// Others returns agents of other jobs on this host that the caller knows and has reported, which
-	// explain why no agent of this job is found; nil knows none.
-	Others func() []Rejected
 	// Notify receives what Meet reports meanwhile, possibly from several goroutines at a time; nil
 	// ignores it.
 	Notify func(Notice)
@@ -115,9 +112,6 @@ func (c *Config) setDefaults() {
 		}
 	}
 	c.refusedTimeout = cmp.Or(c.refusedTimeout, refusedTimeout)
-	if c.Others == nil {
-		c.Others = func() []Rejected { return nil }
-	}
 	if c.Notify == nil {
 		c.Notify = func(Notice) {}
 	}

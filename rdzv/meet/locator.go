@@ -27,7 +27,7 @@ type locator struct {
 func newLocator(c *Config, host HostFunc) *locator {
 	return &locator{
 		config: c, host: host, cleanup: &cleanup{},
-		rejections: &rejections{own: c.Host, others: c.Others, notify: c.Notify},
+		rejections: &rejections{own: c.Host, notify: c.Notify},
 	}
 }
 

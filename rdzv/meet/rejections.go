@@ -56,8 +56,7 @@ const maxRejections = 16
 
 // rejections collects the agents, probably of the same user, that have a different key.
 type rejections struct {
-	own    string            // name of this host
-	others func() []Rejected // see Config; nil knows none
+	own    string // name of this host
 	notify func(Notice)
 	mu     sync.Mutex
 	list   []gate.Rejection
@@ -76,7 +75,7 @@ func (rs *rejections) add(r gate.Rejection) bool {
 		rs.list = append(rs.list, r)
 	}
 	rs.mu.Unlock()
-	if isNew && !(rs.here(r) && len(rs.known()) > 0) {
+	if isNew {
 		rs.notify(noticeOf(r))
 	}
 	return isNew
@@ -107,20 +106,12 @@ func (rs *rejections) notices() (list []Rejected) {
 			list = append(list, noticeOf(r))
 		}
 	}
-	return append(list, rs.known()...)
+	return list
 }
 
 // here tells whether the rejection is that of another job on this host.
 func (rs *rejections) here(r gate.Rejection) bool {
 	return errors.Is(r.Reason, gate.ErrDifferentJob) && r.Host == rs.own
-}
-
-// known are the agents of other jobs on this host of which the caller knows more.
-func (rs *rejections) known() []Rejected {
-	if rs.others == nil {
-		return nil
-	}
-	return rs.others()
 }
 
 // noticeOf returns what is reported about a rejection.

@@ -18,9 +18,6 @@ type Report struct {
 	Names  []string `json:"-"`
 	Wanted []string `json:"-"` // those of Names that were asked for
 	Others []int    `json:"-"` // the users of other agents, one for each
-	// Elsewhere are the PIDs of agents that could not be found in this network namespace. They are
-	// looked for if there is no other answer.
-	Elsewhere []int `json:"-"`
 }
 
 // Add adds a job, or agents of one that have not joined to others of it that have not.

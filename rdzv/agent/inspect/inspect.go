@@ -101,9 +101,6 @@ func reportOn(
 		Jobs: []status.Job{}, Names: found.Names, Wanted: found.Wanted, Silent: found.Silent,
 		Others: found.Others,
 	}
-	if len(found.Names) == 0 {
-		r.Elsewhere = query.Elsewhere(procfs.System, os.Geteuid())
-	}
 	for _, reply := range found.Jobs {
 		var o Observation
 		if err := cmp.Or(reply.Err, json.Unmarshal(reply.Value, &o)); err != nil {

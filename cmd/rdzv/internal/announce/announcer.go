@@ -82,8 +82,6 @@ func (a *Announcer) Event(e agent.Event) {
 		c.Info("%s", e.DifferentCommand.String())
 	case agent.DifferentStore:
 		c.Info("%s", e.DifferentStore.String())
-	case agent.DifferentNodes:
-		c.Info("%s", e.DifferentNodes.String())
 	case agent.RanksMissing:
 		c.Info("waiting for all %d ranks to start (Hydra does not report which are missing)",
 			e.Ranks)

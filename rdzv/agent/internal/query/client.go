@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,19 +42,6 @@ func find(ctx context.Context, proc fs.FS, uid int, r Request) (all agents, err 
 		}
 	}
 	return all, nil
-}
-
-// AskAgents asks every agent of a user on this host something, until ctx ends, and returns their
-// answers. Those that do not answer do not count.
-func AskAgents(ctx context.Context, proc fs.FS, uid int, r Request) (values [][]byte, err error) {
-	agents, err := find(ctx, proc, uid, r)
-	for _, a := range agents.own {
-		var answer jobAnswer
-		if a.err == nil && json.Unmarshal(a.value, &answer) == nil {
-			values = append(values, answer.Value)
-		}
-	}
-	return values, err
 }
 
 // exchange is a request to the agent at an address, and its reply.

@@ -78,9 +78,6 @@ func (o Owner) Advise(search *meet.NotFoundError) {
 			return
 		case meet.DifferentStore:
 			search.Hint = "give all nodes the same --store"
-		case meet.DifferentNodes:
-			search.Hint = "run the same command with the same --nodes on all nodes, and agents on " +
-				"one host with a --node-rank each"
 		case meet.DifferentCommand:
 			search.Hint = "run the same command with the same --nodes on all nodes, " +
 				"or give them the same --job NAME"
