@@ -269,7 +269,8 @@ const None time.Duration = math.MinInt64
 // StoreTimeout, which depends on others. They are those of "rdzv exec".
 func Defaults() Config {
 	return Config{
-		JoinTimeout: 10 * time.Minute, Rules: rdzv.Rules{LastCall: 30 * time.Second}, Grace: 10 * time.Second,
+		Rules:       rdzv.Rules{LastCall: 30 * time.Second},
+		JoinTimeout: 10 * time.Minute, Grace: 10 * time.Second,
 		PeerTimeout: presence.DefaultTimeout, HealthTimeout: time.Minute,
 		PortLow: meet.DefaultPortLo, PortHigh: meet.DefaultPortHi,
 		Device: envmap.DeviceIndex, Bind: envmap.BindNone,

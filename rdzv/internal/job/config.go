@@ -91,8 +91,8 @@ type Config struct {
 	// Notify is called with what needs no answer, in the goroutine of the leader: it must return soon.
 	// May be nil.
 	Notify func(Notice)
-	// NextWaiting returns how long after the beginning Waiting is the next notice, later than last: the
-	// same for the one before, or 0 at first. nil is never.
+	// NextWaiting returns how long after the beginning Waiting is the next notice, later than last:
+	// the same for the one before, or 0 at first. nil is never.
 	NextWaiting func(last time.Duration) time.Duration
 	// StragglingAfter is how long after the first success Stragglers is a notice. Default 10 s.
 	StragglingAfter time.Duration

@@ -32,6 +32,10 @@ These variables have no flag:
 		"RDZV_TOKEN", "the token by which nodes prove that they belong to the same user",
 		"RDZV_JOIN", "the address and the key in the command that a waiting node prints for the other "+
 			"nodes",
+		"RDZV_STORE_USER", "NAME:PASSWORD of a user of the etcd cluster that is the store",
+		"ETCDCTL_USER, ETCDCTL_PASSWORD", "the same, if RDZV_STORE_USER is not set",
+		"ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY", "the files of --store-ca, --store-cert and "+
+			"--store-key, if these are not given",
 		"RDZV_TERMINATION_LOG", "in a pod, the path of the termination log, or off",
 		"XDG_RUNTIME_DIR, TMPDIR", "where the files of a running job are",
 		"NO_COLOR", "no colours on a terminal",
