@@ -45,17 +45,17 @@ func (a *attempt) absorbDeletion(kind, id string) {
 func (a *attempt) absorbSignal(t *turn, name string, c Change) {
 	switch name {
 	case keys.Exports:
-		if e, err := read[Exports](c.Value); err == nil {
+		if e, err := read[record.Exports](c.Value); err == nil {
 			a.phase.exports = &e
 		}
 	case keys.World:
-		if w, err := read[World](c.Value); err == nil && a.phase.world == nil {
+		if w, err := read[record.World](c.Value); err == nil && a.phase.world == nil {
 			a.takeWorld(t, w)
 		}
 	case keys.Verdict:
 		a.takeVerdict(t.now, c.Value)
 	case keys.Settled:
-		if v, err := read[Settled](c.Value); err == nil {
+		if v, err := read[record.Settled](c.Value); err == nil {
 			a.end.takeSettled(v, c.Rev)
 		}
 	default:
@@ -74,7 +74,7 @@ func (a *attempt) takeVerdict(now time.Time, value any) {
 // takeSeat notes the seat of an agent: of a world that is about to be published, or that of an
 // agent that has joined late.
 func (a *attempt) takeSeat(id string, value any) {
-	seat, err := read[SeatValue](value)
+	seat, err := read[record.SeatValue](value)
 	switch {
 	case err != nil:
 	case a.phase.world != nil || seat.Full:
@@ -84,7 +84,7 @@ func (a *attempt) takeSeat(id string, value any) {
 	}
 }
 
-func (a *attempt) takeWorld(t *turn, w World) {
+func (a *attempt) takeWorld(t *turn, w record.World) {
 	a.began = cmp.Or(a.began, w.Began)
 	waiting := slices.Concat(a.members.unseated, a.late.waiting)
 	for id := range a.agreement.seats {
@@ -104,7 +104,7 @@ func (a *attempt) start(t *turn, clear *overlap) {
 	if a.leave.undecided() || !a.gather.ready(t.now, clear) {
 		return
 	}
-	w := World{Job: a.config.Job, Attempt: a.number, Began: cmp.Or(a.began, t.now.UTC())}
+	w := record.World{Job: a.config.Job, Attempt: a.number, Began: cmp.Or(a.began, t.now.UTC())}
 	a.agreement.agree(t, w, &a.end)
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // An agent lives as long as its key agent/ID. Where no agent hosts the store that is deleted at the
@@ -14,27 +16,28 @@ import (
 
 // agents are those that have registered in the job's run.
 type agents struct {
-	present   map[string]*Member // by ID, with what identifies them
-	missing   []missing          // whose key was deleted
-	gone      map[string]bool    // that are lost or have left, and never return
-	departing map[string]*Member // of these, whose processes may run until they have left the store
-	goneTasks int                // how many tasks these had, at least one each
+	present map[string]*record.Member // by ID, with what identifies them
+	missing []missing                 // whose key was deleted
+	gone    map[string]bool           // that are lost or have left, and never return
+	// Of these, those whose processes may run until they have left the store.
+	departing map[string]*record.Member
+	goneTasks int // how many tasks these had, at least one each
 }
 
 // missing is an agent whose key was deleted.
 type missing struct {
 	id       string
 	since    time.Time
-	lostAt   time.Time // if it has not registered again by then
-	agent    *Member   // nil if that is not known
-	declared bool      // the leader has tried to put lost/ID
+	lostAt   time.Time      // if it has not registered again by then
+	agent    *record.Member // nil if that is not known
+	declared bool           // the leader has tried to put lost/ID
 }
 
 // register notes that an agent has its key.
 func (a *agents) register(id string, value any) {
-	m, err := read[Member](value)
+	m, err := read[record.Member](value)
 	if err != nil {
-		m = Member{ID: id} // it is there; its member says what is wrong
+		m = record.Member{ID: id} // it is there; its member says what is wrong
 	}
 	a.present[id] = &m
 	a.forgive(id)
@@ -47,7 +50,7 @@ func (a *agents) deregister(now time.Time, id string, wait time.Duration) {
 }
 
 // miss notes that an agent has no key agent/ID. It has so much time to register again.
-func (a *agents) miss(now time.Time, id string, agent *Member, wait time.Duration) {
+func (a *agents) miss(now time.Time, id string, agent *record.Member, wait time.Duration) {
 	if (!a.gone[id] || a.departing[id] != nil) && a.isMissing(id) == nil {
 		a.missing = append(a.missing, missing{id: id, since: now, lostAt: now.Add(wait), agent: agent})
 	}
@@ -102,7 +105,7 @@ func (a *agents) declareLost(t *turn, isSpare func(id string) bool) {
 			m.declared = true
 			t.write(fmt.Sprintf("write that agent %q is lost", m.id),
 				[]Cond{absent(run.Agents().Of(m.id)), absent(run.Lost().Of(m.id))},
-				Op{Key: run.Lost().Of(m.id), Value: Loss{
+				Op{Key: run.Lost().Of(m.id), Value: record.Loss{
 					Ago: t.now.Sub(m.since), Agent: m.agent,
 				}})
 		}
@@ -110,11 +113,11 @@ func (a *agents) declareLost(t *turn, isSpare func(id string) bool) {
 }
 
 // remove notes that an agent is gone for good. known is what was known of it, or nil.
-func (a *agents) remove(id string, known *Member) {
+func (a *agents) remove(id string, known *record.Member) {
 	if m := a.isMissing(id); m != nil {
 		known = cmp.Or(known, m.agent)
 	}
-	if known = cmp.Or(known, a.present[id], &Member{}); !a.gone[id] {
+	if known = cmp.Or(known, a.present[id], &record.Member{}); !a.gone[id] {
 		a.goneTasks += max(1, len(known.Tasks))
 	}
 	a.gone[id] = true
@@ -123,9 +126,9 @@ func (a *agents) remove(id string, known *Member) {
 
 // depart notes that the job goes on without an agent that has yet to leave the store: it does so
 // when nothing of its processes is left.
-func (a *agents) depart(m *Member) {
+func (a *agents) depart(m *record.Member) {
 	if a.departing == nil {
-		a.departing = map[string]*Member{}
+		a.departing = map[string]*record.Member{}
 	}
 	a.departing[m.ID] = m
 }

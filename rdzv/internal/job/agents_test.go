@@ -3,18 +3,20 @@ package job
 import (
 	"testing"
 	"time"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // Missing agents are lost after some time unless they have registered again: first the spares.
 func TestDeclareLost(t *testing.T) {
-	a := agents{present: map[string]*Member{}, gone: map[string]bool{}}
+	a := agents{present: map[string]*record.Member{}, gone: map[string]bool{}}
 	for _, id := range []string{"seated", "back", "spare", "left"} {
-		a.register(id, Member{ID: id})
+		a.register(id, record.Member{ID: id})
 	}
 	for _, id := range []string{"seated", "back", "spare", "left"} {
 		a.deregister(base, id, time.Second)
 	}
-	a.register("back", Member{ID: "back"})
+	a.register("back", record.Member{ID: "back"})
 	a.remove("left", nil)
 	isSpare := func(id string) bool { return id == "spare" }
 	early := &turn{now: base}
@@ -28,7 +30,7 @@ func TestDeclareLost(t *testing.T) {
 		due.writes[1].Ops[0].Key != "lost/seated" {
 		t.Fatalf("%v, want that spare is lost, then seated", due.writes)
 	}
-	loss := due.writes[1].Ops[0].Value.(Loss)
+	loss := due.writes[1].Ops[0].Value.(record.Loss)
 	if loss.Ended || loss.Ago != time.Second || loss.Agent.ID != "seated" {
 		t.Errorf("%+v", loss)
 	}

@@ -66,7 +66,7 @@ func (a *attempt) takeLeft(t *turn, id string) {
 }
 
 // remove notes that an agent is gone for good. known is what was known of it, or nil.
-func (a *attempt) remove(id string, known *Member) {
+func (a *attempt) remove(id string, known *record.Member) {
 	a.agents.remove(id, known)
 	a.members.unseat(id)
 	a.late.remove(id)

@@ -8,38 +8,6 @@ import (
 	"rdzv/rdzv/restart"
 )
 
-// The values of keys, and what they consist of.
-type (
-	Comparison  = record.Comparison
-	Exports     = record.Exports
-	Latest      = record.Latest
-	Loss        = record.Loss
-	Member      = record.Member
-	NodeProblem = record.NodeProblem
-	NodeRanks   = record.NodeRanks
-	Outcome     = record.Outcome
-	Problem     = record.Problem
-	Replaced    = record.Replaced
-	Restart     = record.Restart
-	Roster      = record.Roster
-	Seat        = record.Seat
-	SeatValue   = record.SeatValue
-	Seconds     = record.Seconds
-	Settled     = record.Settled
-	Signal      = record.Signal
-	Straggler   = record.Straggler
-	Stragglers  = record.Stragglers
-	Successes   = record.Successes
-	Verdict     = record.Verdict
-	Worker      = record.Worker
-	World       = record.World
-
-	failure = restart.Failure
-)
-
-// Unknown is a rank or size that the launcher does not provide.
-const Unknown = record.Unknown
-
 // Rules are what the user of a job decides and its leader applies.
 type Rules struct {
 	// Restarts says after which failures all workers of the job are started again. The zero value is:
@@ -163,7 +131,7 @@ func (c *Config) elastic() bool { return c.MinTasks > 0 }
 
 // identity returns SeatValue.Agent, by which a later leader knows an agent whose own keys are gone;
 // nil if there is no later leader.
-func (s *Store) identity(m Member) *Member {
+func (s *Store) identity(m record.Member) *record.Member {
 	if !s.Elected {
 		return nil
 	}

@@ -11,10 +11,10 @@ import (
 // phase is how far an attempt has come: its members gather, then the world is published, then their
 // workers run. How it ends is in ending.
 type phase struct {
-	later    bool     // the attempt follows another one
-	complete bool     // all have joined, and the world is being published or cannot be
-	exports  *Exports // of rank 0's agent, nil if there are none
-	world    *World   // nil until it is published
+	later    bool            // the attempt follows another one
+	complete bool            // all have joined, and the world is being published or cannot be
+	exports  *record.Exports // of rank 0's agent, nil if there are none
+	world    *record.World   // nil until it is published
 	agreed   time.Time
 }
 
@@ -24,25 +24,25 @@ func (p *phase) publishing() bool { return p.complete && p.world == nil }
 // ending is how the attempt ends: with the first verdict, then when all its members have settled.
 type ending struct {
 	wanted    []wanted // verdicts, the first one first
-	verdict   *Verdict
-	verdictAt time.Time // when it was read
-	cause     *Verdict  // replaces the one in the store; nil if that is right
-	resultIs  bool      // the verdict is wanted that follows when all have settled
-	settleAt  time.Time // the latest time to which this attempt waits for its members
-	decided   bool      // what follows is being written
-	settled   *Settled
+	verdict   *record.Verdict
+	verdictAt time.Time       // when it was read
+	cause     *record.Verdict // replaces the one in the store; nil if that is right
+	resultIs  bool            // the verdict is wanted that follows when all have settled
+	settleAt  time.Time       // the latest time to which this attempt waits for its members
+	decided   bool            // what follows is being written
+	settled   *record.Settled
 	settledAt int64 // revision
 	over      bool
 }
 
 // wanted is a verdict that has to be written unless there is one.
 type wanted struct {
-	verdict Verdict
+	verdict record.Verdict
 	conds   []Cond
 	written bool
 }
 
-func (e *ending) want(v Verdict, conds ...Cond) {
+func (e *ending) want(v record.Verdict, conds ...Cond) {
 	if e.verdict == nil {
 		e.wanted = append(e.wanted, wanted{verdict: v, conds: conds})
 	}
@@ -60,7 +60,7 @@ func (e *ending) write(t *turn, k keys.Attempt) {
 	}
 }
 
-func clipped(v Verdict) Verdict {
+func clipped(v record.Verdict) record.Verdict {
 	v.Text = record.Clip(v.Text)
 	return v
 }
@@ -71,7 +71,7 @@ func (e *ending) take(now time.Time, value any, settleAt time.Time) bool {
 	if e.verdict != nil {
 		return false
 	}
-	v, err := read[Verdict](value)
+	v, err := read[record.Verdict](value)
 	if err != nil { // also ends the job, because no agent can decode it
 		v = record.NotReady(fmt.Sprintf("cannot read the verdict: %v", err))
 	}
@@ -86,7 +86,7 @@ func (e *ending) wake(at *earliest) {
 }
 
 // takeSettled notes that what follows this attempt is known.
-func (e *ending) takeSettled(v Settled, rev int64) {
+func (e *ending) takeSettled(v record.Settled, rev int64) {
 	e.decided, e.settled, e.settledAt = true, &v, rev
 	if v.Cause != nil {
 		e.cause = v.Cause
@@ -120,4 +120,4 @@ func (e *ending) lostBefore(all []*member, within time.Duration) (first *member)
 }
 
 // replace replaces the verdict by its cause.
-func (e *ending) replace(cause *Verdict) { e.cause, e.verdict = cause, cause }
+func (e *ending) replace(cause *record.Verdict) { e.cause, e.verdict = cause, cause }

@@ -46,7 +46,7 @@ func TestLostBefore(t *testing.T) {
 		"":        {all, 0}, // it has not waited for that, because it has lost no connection
 		"none":    {[]*member{lostAfter(5 * time.Second)}, time.Second},
 	} {
-		e := ending{verdict: &Verdict{Kind: record.Failed, ReportDelay: Seconds(c.delay)}, verdictAt: base}
+		e := ending{verdict: &record.Verdict{Kind: record.Failed, ReportDelay: record.Seconds(c.delay)}, verdictAt: base}
 		first := e.lostBefore(c.all, within)
 		if got := want == "agent-1"; (first != nil) != got || got && first.ID != want {
 			t.Errorf("%v, want %q", first, want)

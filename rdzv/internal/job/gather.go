@@ -77,8 +77,8 @@ func (g *gathering) admit(t *turn, id string, value any) {
 	}
 }
 
-func memberOf(id string, value any) (Member, error) {
-	m, err := read[Member](value)
+func memberOf(id string, value any) (record.Member, error) {
+	m, err := read[record.Member](value)
 	if err == nil {
 		err = m.Check()
 	}
@@ -89,7 +89,7 @@ func memberOf(id string, value any) (Member, error) {
 }
 
 // takeVacantSeat makes an agent a member in place of one that is lost, if it can be.
-func (g *gathering) takeVacantSeat(t *turn, m Member) bool {
+func (g *gathering) takeVacantSeat(t *turn, m record.Member) bool {
 	taken, warning := g.members.takeVacantSeat(m)
 	if warning != nil {
 		t.warn(warning)
@@ -101,14 +101,14 @@ func (g *gathering) takeVacantSeat(t *turn, m Member) bool {
 }
 
 // joined handles that there is one more member here.
-func (g *gathering) joined(t *turn, m Member) {
+func (g *gathering) joined(t *turn, m record.Member) {
 	g.countLastCall(t.now)
 	g.outcomes.takeEarly(t.now)
 	limitWait(t.now, m, &g.joinDeadline)
 }
 
 // limitWait lowers a deadline to that of an agent that has just come.
-func limitWait(now time.Time, m Member, earliest *time.Time) {
+func limitWait(now time.Time, m record.Member, earliest *time.Time) {
 	deadline := now.Add(m.JoinWithin)
 	if m.JoinWithin > 0 && (earliest.IsZero() || deadline.Before(*earliest)) {
 		*earliest = deadline

@@ -3,6 +3,8 @@ package job
 import (
 	"testing"
 	"time"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // An elastic job starts when all have joined, or enough and the last call is over, which starts
@@ -17,7 +19,7 @@ func TestLastCall(t *testing.T) {
 		t.Errorf("the last call ends at %v", at)
 	}
 	now := base.Add(500 * time.Millisecond)
-	s.Apply(now, Change{run.Lost().Of("agent-1"), Loss{}, 3})
+	s.Apply(now, Change{run.Lost().Of("agent-1"), record.Loss{}, 3})
 	if writes, _ := s.Apply(base.Add(time.Second)); world(writes) {
 		t.Error("it starts with one agent")
 	}
@@ -30,7 +32,7 @@ func TestLastCall(t *testing.T) {
 
 // The join timeout ends an attempt of which an agent is lost later, while the world is to be agreed.
 func TestJoinTimeoutCountsAgain(t *testing.T) {
-	patient := func(i int) Member {
+	patient := func(i int) record.Member {
 		m := joinedAgent(i)
 		m.JoinWithin = time.Minute
 		return m
@@ -48,7 +50,7 @@ func TestJoinTimeoutCountsAgain(t *testing.T) {
 	if writes, _ := s.Apply(late); len(writes) > 0 {
 		t.Fatalf("%v although an agent may be lost", writes)
 	}
-	writes, _ := s.Apply(late.Add(time.Second), Change{run.Lost().Of("agent-1"), Loss{}, 5})
+	writes, _ := s.Apply(late.Add(time.Second), Change{run.Lost().Of("agent-1"), record.Loss{}, 5})
 	if len(writes) != 1 || writes[0].Ops[0].Key != run.Attempt(0).Verdict() {
 		t.Errorf("%v, want a verdict", writes)
 	}
@@ -61,12 +63,12 @@ func TestDeadlineWithoutMembers(t *testing.T) {
 		t.Errorf("deadline %v", at)
 	}
 	for _, wait := range []time.Duration{0, time.Hour, time.Minute, 2 * time.Minute} {
-		limitWait(base, Member{JoinWithin: wait}, &g.otherWait)
+		limitWait(base, record.Member{JoinWithin: wait}, &g.otherWait)
 	}
 	if at := g.deadline(); !at.Equal(base.Add(time.Minute)) {
 		t.Errorf("deadline %v, want after a minute", at)
 	}
-	limitWait(base, Member{JoinWithin: time.Hour}, &g.joinDeadline)
+	limitWait(base, record.Member{JoinWithin: time.Hour}, &g.joinDeadline)
 	if at := g.deadline(); !at.Equal(base.Add(time.Hour)) {
 		t.Errorf("deadline %v, want that of the member", at)
 	}

@@ -15,16 +15,16 @@ type late struct {
 	config  *settings
 	agents  *agents
 	members *members
-	waiting []Member
+	waiting []record.Member
 }
 
-func (l *late) add(m Member) {
+func (l *late) add(m record.Member) {
 	l.remove(m.ID)
 	l.waiting = append(l.waiting, m)
 }
 
 func (l *late) remove(id string) {
-	l.waiting = slices.DeleteFunc(l.waiting, func(m Member) bool { return m.ID == id })
+	l.waiting = slices.DeleteFunc(l.waiting, func(m record.Member) bool { return m.ID == id })
 }
 
 // answer answers those that wait, and returns the ones that are members from now on: while the
@@ -32,15 +32,15 @@ func (l *late) remove(id string) {
 // all its tasks, or there is no next attempt, they are refused. While the world is not agreed, that
 // waits until it is known which members are lost. An agent that is gone is refused at once: what it
 // wrote has arrived late.
-func (l *late) answer(t *turn, k keys.Attempt, agreed, isLast bool) (joined []Member) {
+func (l *late) answer(t *turn, k keys.Attempt, agreed, isLast bool) (joined []record.Member) {
 	for _, m := range slices.Clone(l.waiting) {
-		answer := SeatValue{Seat: record.SpareSeat, Agent: l.config.identity(m)}
+		answer := record.SeatValue{Seat: record.SpareSeat, Agent: l.config.identity(m)}
 		full := l.members.left()+len(m.Tasks) > l.config.Tasks
 		switch gone := l.agents.gone[m.ID]; {
 		case full && !gone && !agreed && l.agents.await(l.members.all):
 			continue
 		case full || gone || agreed && isLast:
-			answer = SeatValue{Full: true}
+			answer = record.SeatValue{Full: true}
 		case !agreed:
 			l.remove(m.ID)
 			l.members.add(&member{Member: m, here: true})
@@ -56,12 +56,12 @@ func (l *late) answer(t *turn, k keys.Attempt, agreed, isLast bool) (joined []Me
 }
 
 // take notes the seat of an agent that has joined late.
-func (l *late) take(id string, seat SeatValue, agreed bool) {
-	m := Member{ID: id, Tasks: record.Unplaced(1)}
+func (l *late) take(id string, seat record.SeatValue, agreed bool) {
+	m := record.Member{ID: id, Tasks: record.Unplaced(1)}
 	if seat.Agent != nil {
 		m = *seat.Agent
 	}
-	if i := slices.IndexFunc(l.waiting, func(m Member) bool { return m.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(l.waiting, func(m record.Member) bool { return m.ID == id }); i >= 0 {
 		m = l.waiting[i]
 	}
 	l.remove(id)

@@ -3,6 +3,8 @@ package job
 import (
 	"testing"
 	"time"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // An agent that joins an elastic job late waits for the next attempt, if there is a place for it.
@@ -30,7 +32,7 @@ func TestLateAgents(t *testing.T) {
 		if (known == nil) != c.full || known != nil && known.seat.Spare == c.joins {
 			t.Errorf("%s: member %+v", name, known)
 		}
-		if !c.joins && call.writes[0].Ops[0].Value.(SeatValue).Full != c.full {
+		if !c.joins && call.writes[0].Ops[0].Value.(record.SeatValue).Full != c.full {
 			t.Errorf("%s: %v", name, call.writes)
 		}
 	}
@@ -39,7 +41,7 @@ func TestLateAgents(t *testing.T) {
 // A late agent is not refused while the one that it may replace may be lost, but at once if it is
 // gone itself.
 func TestLateAgentWaits(t *testing.T) {
-	all := agents{present: map[string]*Member{}, gone: map[string]bool{}}
+	all := agents{present: map[string]*record.Member{}, gone: map[string]bool{}}
 	all.miss(base, "agent-1", nil, time.Second)
 	l := late{config: &settings{Config: Config{Tasks: 2}}, agents: &all, members: in("", joinedAgent(0), joinedAgent(1))}
 	l.add(joinedAgent(5))
@@ -54,7 +56,7 @@ func TestLateAgentWaits(t *testing.T) {
 	all.gone["agent-6"] = true
 	call = &turn{now: base}
 	joined := l.answer(call, run.Attempt(0), false, false)
-	if len(joined) > 0 || len(call.writes) != 1 || !call.writes[0].Ops[0].Value.(SeatValue).Full {
+	if len(joined) > 0 || len(call.writes) != 1 || !call.writes[0].Ops[0].Value.(record.SeatValue).Full {
 		t.Errorf("joined %v, %v; want that it is refused", joined, call.writes)
 	}
 }

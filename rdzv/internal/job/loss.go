@@ -54,10 +54,10 @@ func (l *losses) enoughMayJoin() bool {
 // verdict returns the verdict when an agent is lost. If it had no launcher, and others wait for the
 // world in a store that no agent hosts, those join again: whoever has killed it may start it again.
 // An agent that was allowed to leave ends the job if the spare for its place has been lost since.
-func (l *losses) verdict(m *member) Verdict {
+func (l *losses) verdict(m *member) record.Verdict {
 	if m.withdrawn {
 		v := m.lostVerdict()
-		v.Kind, v.Signal = record.Ended, Signal(syscall.SIGTERM)
+		v.Kind, v.Signal = record.Ended, record.Signal(syscall.SIGTERM)
 		return v
 	}
 	if l.config.Elected && !l.phase.complete && !l.phase.later && m.OccupiesHost() {
@@ -70,7 +70,7 @@ func (l *losses) verdict(m *member) Verdict {
 }
 
 // tooFew is the verdict about the loss of an agent after which an elastic job cannot go on.
-func (l *losses) tooFew(m *member) Verdict {
+func (l *losses) tooFew(m *member) record.Verdict {
 	v, left, what, are := m.lostVerdict(), l.members.left(), "agent", "are"
 	if l.members.launched {
 		what = "task"

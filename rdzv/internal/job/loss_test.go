@@ -32,7 +32,7 @@ func TestWhetherAnAttemptFollows(t *testing.T) {
 			one.settled = i > 0 || !c.unsettled
 		}
 		l := losses{config: &settings{Config: c.config}, agents: &agents{}, members: m,
-			phase: &phase{complete: true, world: &World{}}}
+			phase: &phase{complete: true, world: &record.World{}}}
 		if got := l.mayFollow(); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
@@ -43,15 +43,15 @@ func TestWhetherAnAttemptFollows(t *testing.T) {
 // written about its failure is one.
 func TestMessageOfAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
-		verdict Verdict
+		verdict record.Verdict
 		lost    string
 		want    string
 	}{
-		"exception":        {Verdict{Text: "no data"}, "", "no data"},
-		"signal":           {Verdict{Text: "no data", Signal: 11}, "", ""},
-		"last line":        {Verdict{Text: "epoch 0", LastLine: true}, "", ""},
-		"consequence":      {Verdict{Text: "closed", ReportDelay: 1}, "", ""},
-		"an agent is lost": {Verdict{Text: "no data"}, "agent-1", ""},
+		"exception":        {record.Verdict{Text: "no data"}, "", "no data"},
+		"signal":           {record.Verdict{Text: "no data", Signal: 11}, "", ""},
+		"last line":        {record.Verdict{Text: "epoch 0", LastLine: true}, "", ""},
+		"consequence":      {record.Verdict{Text: "closed", ReportDelay: 1}, "", ""},
+		"an agent is lost": {record.Verdict{Text: "no data"}, "agent-1", ""},
 	} {
 		c.verdict.Kind = record.Failed
 		a := attempt{members: *in(c.lost, joinedAgent(0), joinedAgent(1))}
@@ -77,7 +77,7 @@ func TestLossBetweenAttempts(t *testing.T) {
 		for _, m := range in("", joinedAgent(0), joinedAgent(1)).all {
 			s.attempt.members.add(m)
 		}
-		s.lose(&turn{now: base}, "agent-1", Loss{})
+		s.lose(&turn{now: base}, "agent-1", record.Loss{})
 		if ends := len(s.attempt.end.wanted) > 0; ends != c.ends {
 			t.Errorf("%s: a verdict: %t, want %t", name, ends, c.ends)
 		}

@@ -13,22 +13,22 @@ import (
 
 // member is an agent of an attempt.
 type member struct {
-	Member
-	seat      Seat
+	record.Member
+	seat      record.Seat
 	here      bool // has joined this attempt; otherwise it was a member of the one before
 	settled   bool // has published how its workers have ended, or has none
 	lost      bool
-	silent    time.Duration // for how long, before it counted as lost; 0 if that is not why
-	lostAt    time.Time     // if its workers ran then; otherwise zero
-	withdrawn bool          // it is lost because it has left the job
-	ending    bool          // has received a signal that ends the attempt
-	replaces  string        // host of the lost agent whose seat it has taken over; "" if it is its own
-	before    *member       // the lost agent whose seat it has taken over by joining; or nil
-	ended     []Worker      // as far as published before it settled
+	silent    time.Duration   // for how long, before it counted as lost; 0 if that is not why
+	lostAt    time.Time       // if its workers ran then; otherwise zero
+	withdrawn bool            // it is lost because it has left the job
+	ending    bool            // has received a signal that ends the attempt
+	replaces  string          // host of the lost agent whose seat it has taken over; "" if it is its own
+	before    *member         // the lost agent whose seat it has taken over by joining; or nil
+	ended     []record.Worker // as far as published before it settled
 }
 
 // known returns nil if m is nil, which says that the agent is no member.
-func (m *member) known() *Member {
+func (m *member) known() *record.Member {
 	if m == nil {
 		return nil
 	}
@@ -39,20 +39,20 @@ func (m *member) known() *Member {
 func (m *member) vacant() bool { return m.lost && !m.here }
 
 // ranks are the host and the ranks of an agent that has a seat.
-func (m *member) ranks() NodeRanks {
-	return NodeRanks{Host: m.Host, Ranks: m.seat.Ranks()}
+func (m *member) ranks() record.NodeRanks {
+	return record.NodeRanks{Host: m.Host, Ranks: m.seat.Ranks()}
 }
 
 // ownsNode tells whether the agent runs all workers of its node.
 func (m *member) ownsNode() bool { return m.seat.Workers() == m.seat.LocalSize }
 
 // lostVerdict returns the verdict about the agent if it is lost.
-func (m *member) lostVerdict() Verdict {
+func (m *member) lostVerdict() record.Verdict {
 	first := m.FirstTask()
-	v := Verdict{
+	v := record.Verdict{
 		Kind: record.Lost, By: m.ID, Host: m.Host, PID: m.PID,
 		Rank: first.Rank, LocalRank: first.LocalRank, Ranks: m.TaskRanks(),
-		Silent: Seconds(m.silent),
+		Silent: record.Seconds(m.silent),
 	}
 	if m.seat.Workers() > 0 { // the world is agreed
 		v.Rank, v.Ranks = m.seat.First(), m.seat.Ranks()
@@ -94,11 +94,11 @@ func bySeat(a, b *member) int {
 type members struct {
 	byID     map[string]*member
 	all      []*member
-	unseated []Member // that joined when there was no place for them
-	joined   int      // number of those that have joined this attempt
-	here     int      // number of tasks of these
-	pending  int      // number of those that are neither settled nor lost
-	launched bool     // they are tasks of a launcher
+	unseated []record.Member // that joined when there was no place for them
+	joined   int             // number of those that have joined this attempt
+	here     int             // number of tasks of these
+	pending  int             // number of those that are neither settled nor lost
+	launched bool            // they are tasks of a launcher
 }
 
 func (m *members) add(one *member) {
@@ -115,7 +115,7 @@ func (m *members) add(one *member) {
 
 // join notes that one has joined this attempt that was a member of the one before, or that a leader
 // before has known.
-func (m *members) join(one *member, value Member) {
+func (m *members) join(one *member, value record.Member) {
 	one.Member, one.here = value, true
 	m.count(one, 1)
 }
@@ -130,8 +130,8 @@ func (m *members) count(one *member, by int) {
 func (m *members) allHere() bool { return m.joined == len(m.all) }
 
 // present are those that have joined this attempt.
-func (m *members) present() []Member {
-	list := make([]Member, 0, len(m.all))
+func (m *members) present() []record.Member {
+	list := make([]record.Member, 0, len(m.all))
 	for _, one := range m.all {
 		if one.here {
 			list = append(list, one.Member)
@@ -196,7 +196,7 @@ func (m *members) unsettled() string {
 }
 
 func (m *members) unseat(id string) {
-	m.unseated = slices.DeleteFunc(m.unseated, func(m Member) bool { return m.ID == id })
+	m.unseated = slices.DeleteFunc(m.unseated, func(m record.Member) bool { return m.ID == id })
 }
 
 // replace makes these the only ones, in the order of their seats.

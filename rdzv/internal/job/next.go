@@ -10,8 +10,8 @@ import (
 
 // succession decides whether another attempt follows, and which.
 type succession struct {
-	failures  []failure // of the attempts before the present one
-	latestRev int64     // of the key latest; 0 if there is none
+	failures  []restart.Failure // of the attempts before the present one
+	latestRev int64             // of the key latest; 0 if there is none
 	overlap   *overlap
 }
 
@@ -37,7 +37,7 @@ func (s *succession) decide(t *turn, a *attempt) {
 		}
 	}
 	d := s.decision(a)
-	v := Settled{Cause: e.cause, Unsettled: a.members.unsettled(), NoRestart: d.Reason}
+	v := record.Settled{Cause: e.cause, Unsettled: a.members.unsettled(), NoRestart: d.Reason}
 	if m := a.members.byID[e.verdict.By]; m != nil && e.verdict.Kind == record.Failed {
 		v.Unreported, v.Successes = m.lost, a.success.before(e.failedAt())
 	}
@@ -47,8 +47,8 @@ func (s *succession) decide(t *turn, a *attempt) {
 	ops := []Op{{Key: a.keys.Settled()}}
 	if d.Restart {
 		next := a.next(t.now, a.number+1, d.Delay)
-		v.Restart = &Restart{
-			Attempt: next.number, Delay: Seconds(d.Delay), Vacant: next.members.vacancies(),
+		v.Restart = &record.Restart{
+			Attempt: next.number, Delay: record.Seconds(d.Delay), Vacant: next.members.vacancies(),
 			Missing: max(0, c.MinTasks-next.members.tasks()),
 		}
 		ops = append(ops, Op{Key: run.Latest(), Value: s.latest(t.now, next)})
@@ -84,10 +84,10 @@ func (s *succession) decision(a *attempt) restart.Decision {
 }
 
 // failure is how this attempt has failed.
-func (a *attempt) failure() failure {
+func (a *attempt) failure() restart.Failure {
 	v := a.end.verdict
 	lost := func(m *member) bool { return m.lost }
-	f := failure{Code: v.Code, Took: time.Duration(v.RanFor)}
+	f := restart.Failure{Code: v.Code, Took: time.Duration(v.RanFor)}
 	switch {
 	case v.Kind == record.Lost, v.Withdrawn:
 		f.Code, f.Took = restart.LostCode, a.end.verdictAt.Sub(a.phase.agreed)
@@ -102,8 +102,8 @@ func (a *attempt) failure() failure {
 
 // latest returns the value of the key latest, with which any leader begins the attempt next. Only
 // the last message is kept: restart.Policy compares no other one with that of the next failure.
-func (s *succession) latest(now time.Time, next *attempt) Latest {
-	v := Latest{
+func (s *succession) latest(now time.Time, next *attempt) record.Latest {
+	v := record.Latest{
 		Attempt: next.number, Delay: max(0, s.overlap.after(next.gather.startAt).Sub(now)),
 		Began: next.began, Failures: slices.Clone(s.failures),
 	}
@@ -114,7 +114,7 @@ func (s *succession) latest(now time.Time, next *attempt) Latest {
 }
 
 // begin returns the attempt of which the leader has written that it follows this one.
-func (s *succession) begin(t *turn, before *attempt, v Latest) *attempt {
+func (s *succession) begin(t *turn, before *attempt, v record.Latest) *attempt {
 	if e := &before.end; e.settled != nil && e.verdict != nil {
 		if e.cause != nil {
 			e.verdict = e.cause

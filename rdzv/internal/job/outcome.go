@@ -18,8 +18,8 @@ type outcomes struct {
 	leave   *leaving
 	success *stragglers
 
-	list  []Outcome // in the order of the store
-	early []early   // of agents that are not members yet: one may have registered again
+	list  []record.Outcome // in the order of the store
+	early []early          // of agents that are not members yet: one may have registered again
 }
 
 // early is the outcome of an agent whose member has yet to be read.
@@ -31,7 +31,7 @@ type early struct {
 // take notes how the workers of an agent have ended, or that it is to leave.
 func (s *outcomes) take(now time.Time, id string, value any) {
 	m := s.members.byID[id]
-	o, err := read[Outcome](value)
+	o, err := read[record.Outcome](value)
 	switch {
 	case err == nil && o.Withdrawn:
 		s.leave.ask(id, s.end)
@@ -59,7 +59,7 @@ func (s *outcomes) takeEarly(now time.Time) {
 
 // settle handles that an agent has settled. A failure follows from its outcome if it could not
 // report the failure itself.
-func (s *outcomes) settle(now time.Time, m *member, o Outcome) {
+func (s *outcomes) settle(now time.Time, m *member, o record.Outcome) {
 	s.members.settle(m)
 	s.leave.remove(m.ID)
 	m.ending = o.Ending
@@ -85,12 +85,12 @@ func (s *outcomes) settle(now time.Time, m *member, o Outcome) {
 // decides.
 func (s *outcomes) takeProgress(now time.Time, id string, value any) {
 	m := s.members.byID[id]
-	o, err := read[Outcome](value)
+	o, err := read[record.Outcome](value)
 	if m == nil || err != nil {
 		return
 	}
 	m.ended = o.Workers
-	if i := slices.IndexFunc(o.Workers, Worker.FailedAlone); i >= 0 {
+	if i := slices.IndexFunc(o.Workers, record.Worker.FailedAlone); i >= 0 {
 		s.end.want(record.FailedVerdict(m.ID, o.Host, o.Workers[i]))
 		return
 	}
@@ -99,8 +99,8 @@ func (s *outcomes) takeProgress(now time.Time, id string, value any) {
 
 // ranMPI tells whether a worker was an MPI program, which cannot start again.
 func (s *outcomes) ranMPI() bool {
-	isMPI := func(w Worker) bool { return w.MPI }
-	return slices.ContainsFunc(s.list, func(o Outcome) bool {
+	isMPI := func(w record.Worker) bool { return w.MPI }
+	return slices.ContainsFunc(s.list, func(o record.Outcome) bool {
 		return slices.ContainsFunc(o.Workers, isMPI)
 	})
 }

@@ -2,6 +2,8 @@ package job
 
 import (
 	"time"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // No process of an attempt may run when a worker of the next attempt starts, also if its agent is
@@ -23,7 +25,7 @@ type overlap struct {
 // was lost at a time: if it is proved that none runs by the margin only. If the agent was not heard
 // for the peer timeout the lease of its workers is over. In any other case it may have been renewed
 // just before.
-func (o *overlap) await(since time.Time, l Loss, host string, c *settings) {
+func (o *overlap) await(since time.Time, l record.Loss, host string, c *settings) {
 	wait := lostMargin
 	switch {
 	case l.Left:

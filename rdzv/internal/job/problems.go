@@ -11,16 +11,16 @@ import (
 // their nodes.
 type problems struct {
 	phase *phase
-	found Verdict // of a job that may not start
+	found record.Verdict // of a job that may not start
 }
 
 // mayStart tells whether the job may start with these members; otherwise found is its verdict.
 // problem is why there is no world.
-func (p *problems) mayStart(t *turn, all []Member, problem *Problem) bool {
+func (p *problems) mayStart(t *turn, all []record.Member, problem *record.Problem) bool {
 	v := record.VerdictOf(record.Unready)
 	v.Problems, v.MoreProblems = problemsOf(all)
 	if problem != nil && len(v.Problems) == 0 {
-		v.Problems = []NodeProblem{{Problem: *problem}}
+		v.Problems = []record.NodeProblem{{Problem: *problem}}
 	}
 	different, more := p.compare(t, all)
 	v.Problems, v.MoreProblems = append(v.Problems, different...), v.MoreProblems+more
@@ -30,12 +30,14 @@ func (p *problems) mayStart(t *turn, all []Member, problem *Problem) bool {
 
 // compare compares the facts of all members. It returns the differences that are problems, or the
 // first of them and the number of the others.
-func (p *problems) compare(t *turn, members []Member) (differences []NodeProblem, more int) {
+func (p *problems) compare(
+	t *turn, members []record.Member,
+) (differences []record.NodeProblem, more int) {
 	all := record.Compare(members)
-	strict := slices.ContainsFunc(members, func(m Member) bool { return m.Strict })
+	strict := slices.ContainsFunc(members, func(m record.Member) bool { return m.Strict })
 	for _, one := range all {
 		if problem, is := one.Problem(strict); is {
-			differences = append(differences, NodeProblem{Problem: problem})
+			differences = append(differences, record.NodeProblem{Problem: problem})
 		} else if one.Differs() && !p.phase.later {
 			t.notify(record.NodesDiffer{Comparison: one})
 		}
@@ -45,9 +47,9 @@ func (p *problems) compare(t *turn, members []Member) (differences []NodeProblem
 
 // problemsOf returns the problems of all members, sorted by text and grouped, and the number of
 // those that are not shown.
-func problemsOf(members []Member) (problems []NodeProblem, more int) {
-	having := map[string][]Member{} // by text
-	byText := map[string]Problem{}
+func problemsOf(members []record.Member) (problems []record.NodeProblem, more int) {
+	having := map[string][]record.Member{} // by text
+	byText := map[string]record.Problem{}
 	for _, m := range members {
 		for _, p := range m.Problems {
 			having[p.Text], byText[p.Text] = append(having[p.Text], m), p
@@ -56,7 +58,7 @@ func problemsOf(members []Member) (problems []NodeProblem, more int) {
 	several := len(record.HostsOf(members)) > 1
 	texts, more := record.Cut(slices.Sorted(maps.Keys(byText)))
 	for _, text := range texts {
-		p := NodeProblem{Problem: byText[text]}
+		p := record.NodeProblem{Problem: byText[text]}
 		if several {
 			p.Hosts, p.MoreHosts = record.Cut(record.HostsOf(having[text]))
 		}

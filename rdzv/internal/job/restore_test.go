@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/rdzv/internal/record"
 	"rdzv/rdzv/restart"
 )
 
 // puts are the changes when an agent registers.
-func puts(m Member, rev int64) []Change {
+func puts(m record.Member, rev int64) []Change {
 	return []Change{{run.Agents().Of(m.ID), m.Identity(), rev}, {run.Attempt(0).Members().Of(m.ID), m, rev}}
 }
 
@@ -25,7 +26,7 @@ func TestLossThatNoLeaderHasSeen(t *testing.T) {
 	}{
 		"a job": {Config{Tasks: 3}, 1, "lost the agent of rank 1 (pid 1001 on node1): " +
 			"it disconnected unexpectedly"},
-		"no launcher":  {Config{Tasks: 3}, Unknown, "all agents look for the store again"},
+		"no launcher":  {Config{Tasks: 3}, record.Unknown, "all agents look for the store again"},
 		"too few left": {Config{Tasks: 2, MinTasks: 2}, 1, "1 task is left, and the job needs 2"},
 		"enough":       {Config{Tasks: 3, MinTasks: 2}, 1, ""},
 	} {
@@ -42,7 +43,7 @@ func TestLossThatNoLeaderHasSeen(t *testing.T) {
 		text := ""
 		writes, _ = s.Apply(base, Change{run.Lost().Of(second.ID), writes[0].Ops[0].Value, 5})
 		for _, w := range writes {
-			v := w.Ops[0].Value.(Verdict)
+			v := w.Ops[0].Value.(record.Verdict)
 			text += v.Error()
 		}
 		if !strings.HasSuffix(text, c.want) || c.want == "" && text != "" {
@@ -56,7 +57,7 @@ func TestLossThatNoLeaderHasSeen(t *testing.T) {
 func TestLossThatTheLeaderBeforeHasWritten(t *testing.T) {
 	first, second := joinedAgent(0), joinedAgent(1)
 	snapshot := append(puts(first, 3), Change{run.Attempt(0).Members().Of(second.ID), second, 4},
-		Change{run.Lost().Of(second.ID), Loss{After: time.Second}, 5})
+		Change{run.Lost().Of(second.ID), record.Loss{After: time.Second}, 5})
 	s, writes, notices := Restore(base, Config{Tasks: 3, MinTasks: 1, Rules: Rules{LastCall: time.Second}}, Store{}, snapshot)
 	if len(writes) > 0 || len(notices) > 0 || s.attempt.members.here != 1 {
 		t.Errorf("writes %v, notices %v, %d members", writes, notices, s.attempt.members.here)
@@ -106,7 +107,7 @@ func TestInterruptedWatchForgetsNoLoss(t *testing.T) {
 		}
 	}
 	second := joinedAgent(1)
-	for i, m := range []Member{joinedAgent(0), second} {
+	for i, m := range []record.Member{joinedAgent(0), second} {
 		m.Node, m.NodeRank, m.LocalSize, m.Tasks = m.Host, i, 1, ranked(i)
 		rev++
 		apply(base, puts(m, rev)...)

@@ -9,10 +9,10 @@ import (
 
 // RosterOf returns the roster of a job of so many tasks with these members. nodes are those on
 // which the launcher starts agents; none if they are not known.
-func RosterOf(members []Member, tasks int, nodes []string) Roster {
-	r := Roster{Joined: record.TasksOf(members), Tasks: tasks}
+func RosterOf(members []record.Member, tasks int, nodes []string) record.Roster {
+	r := record.Roster{Joined: record.TasksOf(members), Tasks: tasks}
 	r.Hosts, r.MoreHosts = record.Cut(record.HostsOf(members))
-	r.Launched = slices.ContainsFunc(members, Member.Launched)
+	r.Launched = slices.ContainsFunc(members, record.Member.Launched)
 	var ranks, nodeRanks []int
 	for _, m := range members {
 		for _, t := range m.Tasks {
@@ -38,7 +38,7 @@ func missingOf(there []int, below int) (missing []int) {
 	for _, n := range there {
 		joined[n] = true
 	}
-	if len(there) == 0 || joined[Unknown] || len(joined) < len(there) {
+	if len(there) == 0 || joined[record.Unknown] || len(joined) < len(there) {
 		return nil
 	}
 	for n := 0; n < below && len(missing) < record.MaxShown; n++ {
@@ -50,7 +50,7 @@ func missingOf(there []int, below int) (missing []int) {
 }
 
 // absentOf returns the nodes from which no agent has joined. A launcher may use short names.
-func absentOf(members []Member, nodes []string) (absent []string) {
+func absentOf(members []record.Member, nodes []string) (absent []string) {
 	short := func(name string) string { name, _, _ = strings.Cut(name, "."); return name }
 	there := map[string]bool{}
 	for _, m := range members {

@@ -11,7 +11,7 @@ import (
 // A roster names the nodes of the missing ranks only if it is certain that they are there.
 func TestRosterOfNodes(t *testing.T) {
 	nodes := []string{"node1", "node2.cluster"}
-	on := func(hosts ...string) (members []Member) {
+	on := func(hosts ...string) (members []record.Member) {
 		for rank, host := range hosts {
 			m := joinedAgent(rank)
 			m.Tasks, m.Host = ranked(rank), host
@@ -20,7 +20,7 @@ func TestRosterOfNodes(t *testing.T) {
 		return members
 	}
 	for _, test := range []struct {
-		members []Member
+		members []record.Member
 		agents  int
 		nodes   []string
 		want    string
@@ -46,7 +46,7 @@ func TestRosterOfNodes(t *testing.T) {
 func TestRosterOfManyNodes(t *testing.T) {
 	const size, rosters, limit = 12_288, 10, 5 * time.Second
 	var nodes []string
-	var members []Member
+	var members []record.Member
 	for rank := range size {
 		m := joinedAgent(rank)
 		m.Tasks, m.Host = ranked(rank), fmt.Sprintf("node%d", rank)
@@ -70,10 +70,10 @@ func TestRosterOfNodeRanks(t *testing.T) {
 		nodeRanks []int
 		want      string
 	}{
-		{[]int{0, 2}, "[1 3]"}, {[]int{3}, "[0 1 2]"}, {[]int{0, Unknown}, "[]"}, {[]int{0, 0}, "[]"},
+		{[]int{0, 2}, "[1 3]"}, {[]int{3}, "[0 1 2]"}, {[]int{0, record.Unknown}, "[]"}, {[]int{0, 0}, "[]"},
 		{nil, "[]"},
 	} {
-		var members []Member
+		var members []record.Member
 		for i, nodeRank := range c.nodeRanks {
 			m := joinedAgent(i)
 			m.NodeRank = nodeRank
@@ -92,7 +92,7 @@ func TestRoster(t *testing.T) {
 		}
 		return hosts
 	}
-	for want, r := range map[string]Roster{
+	for want, r := range map[string]record.Roster{
 		"0 of 4 agents joined": {Tasks: 4},
 		"4 of 4 agents joined": {Joined: 4, Tasks: 4, Hosts: hosts(4)},
 		"3 of 4 tasks joined; rank 2 has not started rdzv or cannot connect " + seeAbove: {
@@ -140,15 +140,15 @@ func TestRoster(t *testing.T) {
 
 // ranked is a task of a launcher that runs one worker.
 func ranked(rank int) []record.Task {
-	return []record.Task{{Rank: rank, LocalRank: Unknown, Slots: 1}}
+	return []record.Task{{Rank: rank, LocalRank: record.Unknown, Slots: 1}}
 }
 
 const seeAbove = "(see the launcher's messages above)"
 
 // joinedAgent is the i-th agent, on a node of its own.
-func joinedAgent(i int) Member {
-	return Member{
+func joinedAgent(i int) record.Member {
+	return record.Member{
 		ID: fmt.Sprint("agent-", i), Host: fmt.Sprint("node", i), PID: 1000 + i,
-		Tasks: record.Unplaced(1), LocalSize: Unknown, NodeRank: Unknown,
+		Tasks: record.Unplaced(1), LocalSize: record.Unknown, NodeRank: record.Unknown,
 	}
 }

@@ -127,16 +127,16 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 	if s.rng.IntN(6) == 0 {
 		c.ExitTimeout = s.between(10*time.Second, 30*time.Second)
 	}
-	var given *Exports
+	var given *record.Exports
 	if s.rng.IntN(5) == 0 {
-		given = &Exports{Files: true}
+		given = &record.Exports{Files: true}
 		s.kinds[exports] = true
 	}
 	add := func(i int, node string, tasks []record.Task) *agent {
 		id := fmt.Sprint("agent-", len(s.agents))
 		a := &agent{simulation: s, id: id, alive: true, runs: -1, host: s.hosted && len(s.agents) == 0, another: -time.Hour}
-		a.self = Member{ID: id, Host: node, Node: node, PID: 1000 + len(s.agents), Tasks: tasks,
-			LocalSize: Unknown, NodeRank: Unknown, Hosting: a.host, Exports: given, JoinWithin: time.Minute}
+		a.self = record.Member{ID: id, Host: node, Node: node, PID: 1000 + len(s.agents), Tasks: tasks,
+			LocalSize: record.Unknown, NodeRank: record.Unknown, Hosting: a.host, Exports: given, JoinWithin: time.Minute}
 		if s.launched {
 			a.self.LocalSize, a.self.NodeRank = len(nodes[i]), i
 		}

@@ -15,7 +15,7 @@ import (
 type agent struct {
 	*simulation
 	id        string
-	self      Member
+	self      record.Member
 	host      bool // the store is in its process
 	alive     bool // its process exists
 	over      bool // it has left, or given up
@@ -36,10 +36,10 @@ type agent struct {
 	member  bool // has registered
 	attempt int
 	late    bool // it joins an attempt that runs
-	seat    *Seat
-	world   *World
-	verdict *Verdict
-	settled *Settled
+	seat    *record.Seat
+	world   *record.World
+	verdict *record.Verdict
+	settled *record.Settled
 	put     bool // its outcome of this attempt
 	leaving bool // it has asked to leave, and has no workers
 	term    bool // it has received SIGTERM that it has yet to handle
@@ -212,14 +212,14 @@ func (a *agent) lookForPlace(until time.Duration) {
 		nobody = !a.hosted && a.lastAgentLeft()
 		n := 0
 		if e, ok := a.keys[run.Latest()]; ok {
-			n = e.value.(Latest).Attempt
+			n = e.value.(record.Latest).Attempt
 		}
 		k := run.Attempt(n)
 		e, decided := a.keys[k.Settled()]
-		over = a.removed || decided && e.value.(Settled).Restart == nil
+		over = a.removed || decided && e.value.(record.Settled).Restart == nil
 		w, agreed := a.keys[k.World()]
 		_, ended := a.keys[k.Verdict()]
-		runs = agreed && !ended && w.value.(World).MaxTasks > 0 && new(w.value.(World)).MayRestart()
+		runs = agreed && !ended && w.value.(record.World).MaxTasks > 0 && new(w.value.(record.World)).MayRestart()
 		a.attempt = n
 		return true
 	}, func(bool) {
@@ -277,7 +277,7 @@ func (a *agent) follow() {
 func (a *agent) signal(name string, value any) {
 	switch name {
 	case "world":
-		w := value.(World)
+		w := value.(record.World)
 		a.world = &w
 		a.readSeat()
 	case "start":
@@ -286,7 +286,7 @@ func (a *agent) signal(name string, value any) {
 		}
 	case "verdict":
 		if a.verdict == nil {
-			v := value.(Verdict)
+			v := value.(record.Verdict)
 			a.verdict = &v
 			a.ended()
 		}
@@ -294,7 +294,7 @@ func (a *agent) signal(name string, value any) {
 		a.say("%s may leave", a.id)
 		a.leave()
 	case "settled":
-		v := value.(Settled)
+		v := value.(record.Settled)
 		a.settled = &v
 		a.afterwards()
 	}
@@ -303,13 +303,13 @@ func (a *agent) signal(name string, value any) {
 // readSeat reads this agent's seat, which was written before the world.
 func (a *agent) readSeat() {
 	n, answers := a.attempt, a.world.MaxTasks > 0
-	var seat *SeatValue
+	var seat *record.SeatValue
 	forgotten := false
 	a.request(func() bool {
 		_, member := a.keys[run.Attempt(n).Members().Of(a.id)]
 		forgotten = !member
 		if e, ok := a.keys[run.Attempt(n).Seats().Of(a.id)]; ok {
-			v := e.value.(SeatValue)
+			v := e.value.(record.SeatValue)
 			seat = &v
 		}
 		return true
@@ -330,7 +330,7 @@ func (a *agent) readSeat() {
 	})
 }
 
-func (a *agent) seated(seat Seat) {
+func (a *agent) seated(seat record.Seat) {
 	if a.leaving {
 		return // how is for the leader to decide
 	}
@@ -374,9 +374,9 @@ func (a *agent) failWorker(n int) {
 	a.codes = 1
 	a.say("a worker of %s fails", a.id)
 	text := "x" + strconv.Itoa(a.rng.IntN(3))
-	v := record.FailedVerdict(a.id, a.self.Host, Worker{Rank: a.seat.First(), Code: 1, Text: text})
+	v := record.FailedVerdict(a.id, a.self.Host, record.Worker{Rank: a.seat.First(), Code: 1, Text: text})
 	if a.rng.IntN(3) == 0 {
-		v.ReportDelay = Seconds(500 * time.Millisecond)
+		v.ReportDelay = record.Seconds(500 * time.Millisecond)
 	}
 	if a.rng.IntN(4) == 0 && !a.working() {
 		a.settle() // the leader finds it in the outcome
@@ -385,7 +385,7 @@ func (a *agent) failWorker(n int) {
 	a.write(v)
 }
 
-func (a *agent) write(v Verdict) {
+func (a *agent) write(v record.Verdict) {
 	k := a.k()
 	a.txn([]Cond{absent(k.Verdict())}, []Op{{Key: k.Verdict(), Value: v}}, func(bool) {})
 }
@@ -447,7 +447,7 @@ func (a *agent) awaitSettled() {
 			a.kinds[tooLong] = true
 			a.over, a.disturbed, a.lead = true, true, nil
 			if a.hosted {
-				a.after(a.latency(), func() { a.lostInStore(Loss{}) })
+				a.after(a.latency(), func() { a.lostInStore(record.Loss{}) })
 			} else {
 				a.after(a.latency(), a.expire)
 			}
@@ -461,12 +461,12 @@ func (a *agent) settle() {
 		return
 	}
 	a.put = true
-	o := Outcome{Host: a.self.Host, Ending: a.ending}
+	o := record.Outcome{Host: a.self.Host, Ending: a.ending}
 	if a.runs == a.attempt && a.seat != nil {
 		for _, rank := range a.seat.AllRanks() {
-			w := Worker{
-				Rank: rank, Code: max(a.codes, 0), Signal: Signal(max(-a.codes, 0)),
-				Stopped: a.codes < 0, RanFor: Seconds(a.now),
+			w := record.Worker{
+				Rank: rank, Code: max(a.codes, 0), Signal: record.Signal(max(-a.codes, 0)),
+				Stopped: a.codes < 0, RanFor: record.Seconds(a.now),
 			}
 			o.Workers = append(o.Workers, w)
 		}
@@ -543,7 +543,7 @@ func (a *agent) revokeOrdered() {
 	a.gone = true
 	ops := []Op{{Key: run.Agents().Of(a.id)}}
 	if !a.hosted {
-		ops = append(ops, Op{Key: run.Lost().Of(a.id), Value: Loss{Left: true}})
+		ops = append(ops, Op{Key: run.Lost().Of(a.id), Value: record.Loss{Left: true}})
 	}
 	a.commit("", nil, ops...)
 	a.revoke(a.id)
@@ -580,13 +580,13 @@ func (a *agent) memberHere() bool { _, ok := a.keys[a.k().Members().Of(a.id)]; r
 
 func (a *agent) withdraw() {
 	a.say("%s has received SIGTERM", a.id)
-	v := Verdict{Kind: record.Ended, By: a.id, Host: a.self.Host, PID: a.self.PID, Signal: 15}
+	v := record.Verdict{Kind: record.Ended, By: a.id, Host: a.self.Host, PID: a.self.PID, Signal: 15}
 	switch {
 	case a.host:
 	case a.seat != nil && a.seat.Spare, a.survivesLoss() && a.seat == nil:
 		a.leaving = true
 		a.kinds[idleTerm] = true
-		o := Outcome{Host: a.self.Host, Withdrawn: true}
+		o := record.Outcome{Host: a.self.Host, Withdrawn: true}
 		a.txn([]Cond{absent(a.k().Verdict())}, []Op{{Key: a.k().Outcomes().Of(a.id), Value: o}}, func(bool) {})
 		return
 	default:
@@ -647,11 +647,11 @@ func (s *simulation) loseAtJoin(last *agent) {
 	other.alive, other.disturbed = false, true
 	other.epoch++
 	other.killTrees(func() {})
-	other.after(s.between(0, 4*time.Millisecond), func() { other.lostInStore(Loss{}) })
+	other.after(s.between(0, 4*time.Millisecond), func() { other.lostInStore(record.Loss{}) })
 }
 
 // lostInStore is what the host of the store writes about an agent.
-func (a *agent) lostInStore(l Loss) {
+func (a *agent) lostInStore(l record.Loss) {
 	_, known := a.keys[run.Lost().Of(a.id)]
 	if a.leaseOver = true; a.began && !a.gone && !known && !a.storeLost() {
 		a.kinds[agentLosses] = true
@@ -739,7 +739,7 @@ func (a *agent) loseSilent(epoch int) {
 	switch {
 	case a.epoch != epoch:
 	case a.hosted:
-		a.lostInStore(Loss{After: a.config.PeerTimeout})
+		a.lostInStore(record.Loss{After: a.config.PeerTimeout})
 	default:
 		a.expire()
 	}

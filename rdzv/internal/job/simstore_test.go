@@ -216,7 +216,7 @@ func short(v any) string {
 	if v == nil {
 		return "(deleted)"
 	}
-	if m, ok := v.(Member); ok {
+	if m, ok := v.(record.Member); ok {
 		return fmt.Sprintf("member on %s with ranks %q", m.Host, m.TaskRanks())
 	}
 	text := fmt.Sprintf("%+v", v)
@@ -248,7 +248,7 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 	attempt, _, _ := strings.Cut(key, "/")
 	_, ended := s.keys[attempt+"/signal/verdict"]
 	switch v := value.(type) {
-	case Verdict:
+	case record.Verdict:
 		if s.forgotten[attempt] {
 			return // by an agent that continues, and has yet to find that it is lost: nobody reads it
 		}
@@ -265,7 +265,7 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 		if _, lost := s.keys[run.Lost().Of(v.By)]; v.LostAgent() && !lost && v.By != "" {
 			s.fail("%s says that %s is lost, which lives", key, v.By)
 		}
-	case World:
+	case record.World:
 		if s.forgotten[attempt] {
 			return // a late request: nobody reads it
 		}
@@ -276,25 +276,25 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 			s.fail("%s is written after the verdict", key)
 		}
 		s.checkWorld(attempt, v)
-	case Settled:
+	case record.Settled:
 		if exists {
 			s.fail("%s is written again", key)
 		}
 		if !ended {
 			s.fail("%s is written before the verdict", key)
 		}
-	case SeatValue:
+	case record.SeatValue:
 		if exists && !reflect.DeepEqual(s.keys[key].value, value) {
 			s.fail("%s is written again", key)
 		}
-	case Loss:
+	case record.Loss:
 		s.checkLoss(strings.TrimPrefix(key, "lost/"), v)
 	}
 }
 
 // checkLoss checks that a lost agent is gone, and was not connected all the time, except for the
 // revocation of its lease a short time ago.
-func (s *simulation) checkLoss(id string, loss Loss) {
+func (s *simulation) checkLoss(id string, loss record.Loss) {
 	if s.hosted {
 		return
 	}
@@ -310,19 +310,19 @@ func (s *simulation) checkLoss(id string, loss Loss) {
 
 // checkWorld checks that no seat is taken twice, and by no agent that the leader has declared lost,
 // and that the ranks are 0 to n-1.
-func (s *simulation) checkWorld(attempt string, w World) {
+func (s *simulation) checkWorld(attempt string, w record.World) {
 	taken := make([]bool, w.Size)
 	n, tasks := 0, 0
 	for key, e := range s.keys {
 		if !strings.HasPrefix(key, attempt+"/seat/") {
 			continue
 		}
-		seat := e.value.(SeatValue)
+		seat := e.value.(record.SeatValue)
 		id := strings.TrimPrefix(key, attempt+"/seat/")
 		if _, lost := s.keys[run.Lost().Of(id)]; lost && !s.hosted && !seat.Full {
 			s.fail("attempt %s: the world has %s, which is lost", attempt, id)
 		}
-		if m, ok := s.keys[attempt+"/member/"+id].value.(Member); ok && !seat.Full {
+		if m, ok := s.keys[attempt+"/member/"+id].value.(record.Member); ok && !seat.Full {
 			tasks += len(m.Tasks)
 			s.checkSeat(attempt, seat.Seat, m)
 		}
@@ -346,7 +346,7 @@ func (s *simulation) checkWorld(attempt string, w World) {
 
 // checkSeat checks that a seat has as many workers as its agent, and that these have the launcher's
 // ranks if they can.
-func (s *simulation) checkSeat(attempt string, seat Seat, m Member) {
+func (s *simulation) checkSeat(attempt string, seat record.Seat, m record.Member) {
 	if seat.Spare || seat.Workers() == 0 {
 		return
 	}

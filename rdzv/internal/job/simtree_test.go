@@ -3,6 +3,8 @@ package job
 import (
 	"cmp"
 	"time"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // tree is the model of the processes of one task of an agent: its workers, and what these have
@@ -203,13 +205,13 @@ func (a *agent) leaseOver2(epoch int) {
 // end is the end of the process of an agent, whose connection its holders have too: the store reads
 // its end when nothing is left of the trees. Sometimes they do not have it.
 func (a *agent) end() {
-	ends := func(l Loss) { a.after(50*time.Millisecond, func() { a.lostInStore(l) }) }
+	ends := func(l record.Loss) { a.after(50*time.Millisecond, func() { a.lostInStore(l) }) }
 	if a.rng.IntN(4) == 0 {
 		a.killTrees(func() {})
-		ends(Loss{})
+		ends(record.Loss{})
 		return
 	}
-	a.killTrees(func() { ends(Loss{Ended: true}) })
+	a.killTrees(func() { ends(record.Loss{Ended: true}) })
 }
 
 // breakConnection ends the connection of an agent as the store sees it, such as by a reset. The agent may be cut off, or connects again.
@@ -220,7 +222,7 @@ func (a *agent) breakConnection() {
 	a.kinds[resets] = true
 	if a.rng.IntN(2) == 0 {
 		a.silence(a.between(2*time.Second, 40*time.Second))
-		a.after(a.between(50*time.Millisecond, 3*time.Second), func() { a.lostInStore(Loss{}) })
+		a.after(a.between(50*time.Millisecond, 3*time.Second), func() { a.lostInStore(record.Loss{}) })
 		return
 	}
 	a.disturbed = true
@@ -228,7 +230,7 @@ func (a *agent) breakConnection() {
 	if again <= 50*time.Millisecond {
 		return
 	}
-	a.after(50*time.Millisecond, func() { a.lostInStore(Loss{}) })
+	a.after(50*time.Millisecond, func() { a.lostInStore(record.Loss{}) })
 	a.later(again, a.refused)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdzv/rdzv/internal/keys"
+	"rdzv/rdzv/internal/record"
 )
 
 // State decides for the leader of a job, see the package comment. It follows the job from one
@@ -24,7 +25,7 @@ type State struct {
 func newState(now time.Time, c Config, in Store) *State {
 	c.Complete()
 	s := &State{config: settings{c, in}, agents: agents{
-		present: map[string]*Member{}, gone: map[string]bool{},
+		present: map[string]*record.Member{}, gone: map[string]bool{},
 	}}
 	s.attempt = newAttempt(&s.config, &s.agents, c.Attempt, now, time.Time{})
 	s.next.overlap = &s.overlap
@@ -38,7 +39,7 @@ func (s *State) Over() bool { return s.attempt.end.over }
 func (s *State) Attempt() int { return s.attempt.number }
 
 // Members are those of the present attempt, also those that have yet to join it.
-func (s *State) Members() (list []Member) {
+func (s *State) Members() (list []record.Member) {
 	for _, m := range s.attempt.members.all {
 		list = append(list, m.Member)
 	}
@@ -69,12 +70,12 @@ func (s *State) absorb(t *turn, c Change) {
 		s.agents.deregister(t.now, rest, s.config.returnTime())
 	case keys.Lost:
 		if c.Value != nil {
-			loss, _ := read[Loss](c.Value) // whatever it says, the agent is lost
+			loss, _ := read[record.Loss](c.Value) // whatever it says, the agent is lost
 			s.lose(t, rest, loss)
 		}
 	case keys.Latest:
 		s.next.latestRev = c.Rev
-		if v, err := read[Latest](c.Value); err == nil && v.Attempt > s.attempt.number {
+		if v, err := read[record.Latest](c.Value); err == nil && v.Attempt > s.attempt.number {
 			s.attempt = s.next.begin(t, s.attempt, v)
 		}
 	default:
@@ -94,7 +95,7 @@ func (s *State) absorbOfAttempt(t *turn, n int, key string, c Change) {
 
 // lose notes that an agent is lost, or has left. Its member or outcome may be in the store and not
 // yet read here.
-func (s *State) lose(t *turn, id string, loss Loss) {
+func (s *State) lose(t *turn, id string, loss record.Loss) {
 	since, a := t.now.Add(-loss.Ago), s.attempt
 	if m := s.agents.isMissing(id); m != nil {
 		since = m.since

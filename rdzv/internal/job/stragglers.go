@@ -10,8 +10,8 @@ import (
 // stragglers notes which workers have succeeded while others run. The others are reported, and the
 // job ends after Config.ExitTimeout. Settled has the successes shortly before a failure.
 type stragglers struct {
-	first     *Worker   // the first worker that succeeded
-	at        time.Time // when that was known
+	first     *record.Worker // the first worker that succeeded
+	at        time.Time      // when that was known
 	reported  bool
 	stopped   bool // the exit timeout is over
 	successes []success
@@ -29,7 +29,7 @@ const successTime = 2 * time.Second
 // note records the successes of an outcome. The clocks of different hosts are not comparable: the
 // time is that at which the leader receives the outcome, less the worker's age, which its agent has
 // measured.
-func (l *stragglers) note(now time.Time, o Outcome) {
+func (l *stragglers) note(now time.Time, o record.Outcome) {
 	for _, w := range o.Workers {
 		if w.OK() && !w.Stopped {
 			l.successes = append(l.successes, success{w.Rank, now.Add(-time.Duration(w.Age))})
@@ -38,13 +38,13 @@ func (l *stragglers) note(now time.Time, o Outcome) {
 }
 
 // before returns the successes shortly before a failure, nil if there are none.
-func (l *stragglers) before(failedAt time.Time) *Successes {
-	var s Successes
+func (l *stragglers) before(failedAt time.Time) *record.Successes {
+	var s record.Successes
 	var ranks []int
 	for _, one := range l.successes {
 		if before := failedAt.Sub(one.at); before >= 0 && before <= successTime {
 			ranks = append(ranks, one.rank)
-			s.Before = max(s.Before, Seconds(before))
+			s.Before = max(s.Before, record.Seconds(before))
 		}
 	}
 	if len(ranks) == 0 {
@@ -56,8 +56,8 @@ func (l *stragglers) before(failedAt time.Time) *Successes {
 }
 
 // begin begins to wait for the others when the first worker has succeeded.
-func (l *stragglers) begin(now time.Time, workers []Worker, e *ending) {
-	i := slices.IndexFunc(workers, Worker.OK)
+func (l *stragglers) begin(now time.Time, workers []record.Worker, e *ending) {
+	i := slices.IndexFunc(workers, record.Worker.OK)
 	if i < 0 || l.first != nil || e.verdict != nil {
 		return
 	}
@@ -99,19 +99,19 @@ func (l *stragglers) wake(at *earliest, c *settings) {
 	}
 }
 
-func (l *stragglers) list(all []*member, after time.Duration) Stragglers {
-	var running []Straggler
+func (l *stragglers) list(all []*member, after time.Duration) record.Stragglers {
+	var running []record.Straggler
 	for _, m := range all {
 		if m.settled || m.lost {
 			continue
 		}
 		for _, rank := range m.seat.AllRanks() {
-			if !slices.ContainsFunc(m.ended, func(w Worker) bool { return w.Rank == rank }) {
-				running = append(running, Straggler{Rank: rank, Host: m.Host})
+			if !slices.ContainsFunc(m.ended, func(w record.Worker) bool { return w.Rank == rank }) {
+				running = append(running, record.Straggler{Rank: rank, Host: m.Host})
 			}
 		}
 	}
-	list := Stragglers{First: l.first.Rank, After: Seconds(after)}
+	list := record.Stragglers{First: l.first.Rank, After: record.Seconds(after)}
 	list.Running, list.More = record.Cut(running)
 	return list
 }

@@ -39,7 +39,7 @@ func (m *members) markVacant(one *member, attempt, restarts int) (warning error)
 // takeVacantSeat gives a vacant seat to an agent that joins, if there is one for it: that of its
 // node rank or, without one, that of its node or else any. A node has one agent. It returns why an
 // agent cannot take over the seat, for people.
-func (m *members) takeVacantSeat(one Member) (taken bool, warning error) {
+func (m *members) takeVacantSeat(one record.Member) (taken bool, warning error) {
 	at := -1
 	for i, other := range m.all {
 		sameNode := one.Node != "" && one.Node == other.Node
@@ -106,17 +106,18 @@ func (m *members) spareLost(one *member, elastic bool) error {
 }
 
 // replaced are those that have taken over a seat in this attempt.
-func (m *members) replaced() (list []Replaced) {
+func (m *members) replaced() (list []record.Replaced) {
 	for _, one := range m.all {
 		if one.replaces != "" {
-			list = append(list, Replaced{Ranks: one.ranks().Ranks, Host: one.Host, Lost: one.replaces})
+			ranks := one.ranks().Ranks
+			list = append(list, record.Replaced{Ranks: ranks, Host: one.Host, Lost: one.replaces})
 		}
 	}
 	return list
 }
 
 // vacancies are the seats that nobody has taken over.
-func (m *members) vacancies() (list []NodeRanks) {
+func (m *members) vacancies() (list []record.NodeRanks) {
 	for _, one := range m.all {
 		if one.vacant() {
 			list = append(list, one.ranks())
@@ -127,7 +128,7 @@ func (m *members) vacancies() (list []NodeRanks) {
 
 // vacantTooLong is the verdict when nobody has taken over the seat of an agent in time; nil if
 // there is no such seat.
-func (m *members) vacantTooLong(waited time.Duration) *Verdict {
+func (m *members) vacantTooLong(waited time.Duration) *record.Verdict {
 	for _, one := range m.all {
 		if one.vacant() {
 			v := one.lostVerdict()

@@ -8,41 +8,41 @@ import (
 )
 
 // in makes members of agents with one worker each, of which some have been lost.
-func in(lost string, all ...Member) *members {
+func in(lost string, all ...record.Member) *members {
 	m := &members{byID: map[string]*member{}}
 	for i, one := range all {
 		isLost := strings.Contains(lost, one.ID)
-		seat := Seat{Tasks: []record.SeatTask{{Rank: i, Slots: 1}}, LocalSize: 1, Node: i}
+		seat := record.Seat{Tasks: []record.SeatTask{{Rank: i, Slots: 1}}, LocalSize: 1, Node: i}
 		m.add(&member{Member: one, seat: seat, here: !isLost, lost: isLost})
 	}
 	return m
 }
 
-func onNode(m Member, node string, rank int) Member {
+func onNode(m record.Member, node string, rank int) record.Member {
 	m.Node, m.Host, m.NodeRank = node, node, rank
 	return m
 }
 
 // An agent that joins takes over the seat of a lost one: of its node rank, else of its node, or any.
 func TestTakeVacantSeat(t *testing.T) {
-	agent := func(i int, node string, rank int) Member { return onNode(joinedAgent(i), node, rank) }
-	numbered := []Member{agent(0, "a", 0), agent(1, "b", 1), agent(2, "c", 2)}
-	unnumbered := []Member{agent(0, "a", Unknown), agent(1, "b", Unknown), agent(2, "c", Unknown)}
-	two := agent(7, "x", Unknown)
+	agent := func(i int, node string, rank int) record.Member { return onNode(joinedAgent(i), node, rank) }
+	numbered := []record.Member{agent(0, "a", 0), agent(1, "b", 1), agent(2, "c", 2)}
+	unnumbered := []record.Member{agent(0, "a", record.Unknown), agent(1, "b", record.Unknown), agent(2, "c", record.Unknown)}
+	two := agent(7, "x", record.Unknown)
 	two.Tasks = record.Unplaced(2)
 	for name, c := range map[string]struct {
-		before  []Member
+		before  []record.Member
 		lost    string
-		next    Member
+		next    record.Member
 		want    string // whose seat
 		warning string
 	}{
 		"its node rank":       {numbered, "agent-0 agent-2", agent(7, "x", 2), "c", ""},
 		"another node rank":   {numbered, "agent-0", agent(7, "x", 2), "", ""},
-		"any":                 {unnumbered, "agent-0 agent-2", agent(7, "x", Unknown), "a", ""},
-		"its node":            {unnumbered, "agent-0 agent-2", agent(7, "c", Unknown), "c", ""},
-		"a node that has one": {unnumbered, "agent-0", agent(7, "b", Unknown), "", ""},
-		"nobody is lost":      {unnumbered, "", agent(7, "x", Unknown), "", ""},
+		"any":                 {unnumbered, "agent-0 agent-2", agent(7, "x", record.Unknown), "a", ""},
+		"its node":            {unnumbered, "agent-0 agent-2", agent(7, "c", record.Unknown), "c", ""},
+		"a node that has one": {unnumbered, "agent-0", agent(7, "b", record.Unknown), "", ""},
+		"nobody is lost":      {unnumbered, "", agent(7, "x", record.Unknown), "", ""},
 		"more workers":        {unnumbered, "agent-1", two, "", "it runs 2 workers, not 1"},
 	} {
 		m := in(c.lost, c.before...)

@@ -17,7 +17,7 @@ func (g *gathering) report(t *turn) {
 		return
 	}
 	if g.waited > 0 && !t.now.Before(g.begin.Add(g.waited)) {
-		t.notify(record.Waiting{Roster: g.roster(), Waited: Seconds(g.waited)})
+		t.notify(record.Waiting{Roster: g.roster(), Waited: record.Seconds(g.waited)})
 		g.waited = g.config.NextWaiting(g.waited)
 	}
 	if g.waited == 0 {
@@ -53,7 +53,7 @@ func (g *gathering) reportDelay(t *turn, attempt int, clear *overlap) {
 }
 
 // roster is who has joined, and who is missing.
-func (g *gathering) roster() Roster {
+func (g *gathering) roster() record.Roster {
 	c := g.config
 	r := RosterOf(g.members.present(), c.Tasks, c.Nodes)
 	r.Min, r.Unattended = c.MinTasks, c.Unattended
@@ -88,7 +88,7 @@ func (g *gathering) limit(now time.Time) {
 }
 
 // incomplete is the verdict when not all agents have joined in time.
-func (g *gathering) incomplete(now time.Time) Verdict {
+func (g *gathering) incomplete(now time.Time) record.Verdict {
 	if v := g.members.vacantTooLong(now.Sub(g.begin)); v != nil {
 		return *v
 	}
@@ -104,7 +104,7 @@ func (g *gathering) incomplete(now time.Time) Verdict {
 }
 
 // withRank0Problems adds to a member's problems those that it has if rank 0 is one of its workers.
-func withRank0Problems(all []Member, id string) {
+func withRank0Problems(all []record.Member, id string) {
 	for i, m := range all {
 		if m.ID == id {
 			all[i].Problems = slices.Concat(m.Problems, m.Rank0Problems)

@@ -83,13 +83,14 @@ func (l *leaving) decide(t *turn, k keys.Attempt, e *ending) {
 		return
 	}
 	v := m.lostVerdict()
-	v.Kind, v.Signal, v.Withdrawn = record.Ended, Signal(syscall.SIGTERM), l.losses.goesOnWithout(m)
+	v.Kind, v.Signal = record.Ended, record.Signal(syscall.SIGTERM)
+	v.Withdrawn = l.losses.goesOnWithout(m)
 	e.want(v)
 }
 
 // takeVerdict handles that the attempt ends: if that is because of an agent without workers that
 // was to leave, it has settled.
-func (l *leaving) takeVerdict(v *Verdict) {
+func (l *leaving) takeVerdict(v *record.Verdict) {
 	m := l.members.byID[v.By]
 	if v.Kind == record.Ended && m != nil && slices.Contains(l.asked, m.ID) && !m.settled {
 		l.members.settle(m)

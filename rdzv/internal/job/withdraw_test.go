@@ -25,10 +25,10 @@ func TestWhoMayLeave(t *testing.T) {
 	} {
 		m := in("", joinedAgent(0), joinedAgent(1))
 		m.all[1].seat.Spare = c.spare
-		all := agents{present: map[string]*Member{}, gone: map[string]bool{}}
+		all := agents{present: map[string]*record.Member{}, gone: map[string]bool{}}
 		p := phase{complete: c.complete}
 		if c.complete {
-			p.world = &World{}
+			p.world = &record.World{}
 		}
 		if c.missing {
 			all.deregister(base, "agent-0", 0)
@@ -67,7 +67,7 @@ func TestWhoIsReleased(t *testing.T) {
 // only says that it was to leave.
 func TestLossOfAgentThatIsToLeave(t *testing.T) {
 	m := in("agent-1", joinedAgent(0), joinedAgent(1))
-	p := &phase{complete: true, world: &World{}}
+	p := &phase{complete: true, world: &record.World{}}
 	all := agents{gone: map[string]bool{}}
 	l := leaving{agents: &all, members: m, phase: p,
 		losses: &losses{config: &settings{}, agents: &all, members: m, phase: p}}
@@ -109,10 +109,10 @@ func TestNextWorldAwaitsAgentThatLeaves(t *testing.T) {
 	}{
 		"has not left":            {false, nil, 0, true},
 		"goodbye":                 {false, []Change{{Key: "agent/agent-1"}}, 0, false},
-		"lost":                    {false, []Change{{Key: "lost/agent-1", Value: Loss{}}, {Key: "agent/agent-1"}}, timeout + lostMargin, false},
-		"goodbye in etcd":         {true, []Change{{Key: "lost/agent-1", Value: Loss{Left: true}}, {Key: "agent/agent-1"}}, 0, false},
+		"lost":                    {false, []Change{{Key: "lost/agent-1", Value: record.Loss{}}, {Key: "agent/agent-1"}}, timeout + lostMargin, false},
+		"goodbye in etcd":         {true, []Change{{Key: "lost/agent-1", Value: record.Loss{Left: true}}, {Key: "agent/agent-1"}}, 0, false},
 		"its lease has ended":     {true, []Change{{Key: "agent/agent-1"}}, 0, true},
-		"and it is lost for good": {true, []Change{{Key: "agent/agent-1"}, {Key: "lost/agent-1", Value: Loss{}}}, timeout + lostMargin, false},
+		"and it is lost for good": {true, []Change{{Key: "agent/agent-1"}, {Key: "lost/agent-1", Value: record.Loss{}}}, timeout + lostMargin, false},
 	} {
 		s := newState(base, Config{Tasks: 1, MinTasks: 1, PeerTimeout: timeout,
 			ReturnTime: time.Second, Rules: Rules{Restarts: restart.Policy{Max: 1}}}, Store{Elected: c.elected})

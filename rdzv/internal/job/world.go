@@ -17,12 +17,12 @@ type agreement struct {
 	members  *members
 	phase    *phase
 	problems *problems
-	seats    map[string]SeatValue // of a world that is not published yet
+	seats    map[string]record.SeatValue // of a world that is not published yet
 }
 
 // agree assigns the seats of all members and publishes the world, or ends the job if it cannot
 // start. A later attempt has the seats of the first one.
-func (g *agreement) agree(t *turn, described World, e *ending) {
+func (g *agreement) agree(t *turn, described record.World, e *ending) {
 	g.phase.complete = true
 	all := g.members.present()
 	world, seats, problem := g.assign(all)
@@ -41,7 +41,9 @@ func (g *agreement) agree(t *turn, described World, e *ending) {
 		g.ops(world, seats)...)
 }
 
-func (g *agreement) assign(all []Member) (World, map[string]Seat, *Problem) {
+func (g *agreement) assign(
+	all []record.Member,
+) (record.World, map[string]record.Seat, *record.Problem) {
 	if g.config.elastic() {
 		world, seats := placement.AssignInTurn(all, g.phase.later)
 		return world, seats, nil
@@ -49,7 +51,7 @@ func (g *agreement) assign(all []Member) (World, map[string]Seat, *Problem) {
 	if !g.phase.later {
 		return placement.Assign(all, g.config.Spares)
 	}
-	seats := map[string]Seat{}
+	seats := map[string]record.Seat{}
 	for _, m := range g.members.all {
 		seats[m.ID] = m.seat
 	}
@@ -57,12 +59,12 @@ func (g *agreement) assign(all []Member) (World, map[string]Seat, *Problem) {
 }
 
 // describe says in the world of which attempt it is, and what may follow it.
-func (g *agreement) describe(w *World, of World) {
+func (g *agreement) describe(w *record.World, of record.World) {
 	c := g.config
 	w.Job, w.Attempt, w.Began = of.Job, of.Attempt, of.Began
 	w.MaxRestarts, w.Replaced = c.Restarts.Max, g.members.replaced()
 	if w.MaxRestarts > 0 {
-		w.PeerTimeout, w.LostGrace = Seconds(c.PeerTimeout), Seconds(c.LostGrace)
+		w.PeerTimeout, w.LostGrace = record.Seconds(c.PeerTimeout), record.Seconds(c.LostGrace)
 	}
 	w.Replaceable = c.Replaceable
 	if c.elastic() {
@@ -71,13 +73,13 @@ func (g *agreement) describe(w *World, of World) {
 }
 
 // ops puts the seats and the exports and then the world.
-func (g *agreement) ops(world World, seats map[string]Seat) []Op {
+func (g *agreement) ops(world record.World, seats map[string]record.Seat) []Op {
 	ops := make([]Op, 0, len(g.members.all)+2)
 	for _, m := range g.members.all {
 		if !m.here {
 			continue // a new leader has known it, and it has not returned
 		}
-		seat := SeatValue{Seat: seats[m.ID], Agent: g.config.identity(m.Member)}
+		seat := record.SeatValue{Seat: seats[m.ID], Agent: g.config.identity(m.Member)}
 		ops = append(ops, Op{Key: g.keys.Seats().Of(m.ID), Value: seat})
 	}
 	if g.phase.exports != nil {
@@ -87,16 +89,18 @@ func (g *agreement) ops(world World, seats map[string]Seat) []Op {
 }
 
 // takeSeat notes the seat of an agent in a world that is about to be published.
-func (g *agreement) takeSeat(id string, seat SeatValue) {
+func (g *agreement) takeSeat(id string, seat record.SeatValue) {
 	if g.seats == nil {
-		g.seats = map[string]SeatValue{}
+		g.seats = map[string]record.SeatValue{}
 	}
 	g.seats[id] = seat
 }
 
 // takeWorld notes that the world is published: its members are those that have a seat. waiting are
 // agents that were not members, gone those that are lost.
-func (g *agreement) takeWorld(t *turn, w World, waiting []Member, gone map[string]bool) {
+func (g *agreement) takeWorld(
+	t *turn, w record.World, waiting []record.Member, gone map[string]bool,
+) {
 	g.phase.world, g.phase.complete, g.phase.agreed = &w, true, t.now
 	if t.restoring {
 		g.phase.agreed = w.Began // when this attempt began is not known: not before the job
@@ -113,7 +117,7 @@ func (g *agreement) takeWorld(t *turn, w World, waiting []Member, gone map[strin
 
 // seated is the member that has a seat.
 func (g *agreement) seated(
-	id string, seat SeatValue, waiting []Member, gone map[string]bool,
+	id string, seat record.SeatValue, waiting []record.Member, gone map[string]bool,
 ) *member {
 	m := g.members.byID[id]
 	if m == nil {
@@ -122,7 +126,7 @@ func (g *agreement) seated(
 		if seat.Agent != nil {
 			m.Member = *seat.Agent
 		}
-		if i := slices.IndexFunc(waiting, func(m Member) bool { return m.ID == id }); i >= 0 {
+		if i := slices.IndexFunc(waiting, func(m record.Member) bool { return m.ID == id }); i >= 0 {
 			m.Member = waiting[i]
 		}
 	}
