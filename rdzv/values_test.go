@@ -27,8 +27,8 @@ var bad = map[string]struct{ value, want string }{
 	"empty":         {"", "unexpected end of JSON input"},
 	"no version":    {`{"value":{}}`, "version 0 (this agent uses version 4"},
 	"other version": {`{"v":5,"value":"a string where there was an object"}`, "version 5 (this agent uses version 4"},
-	"other type":    {`{"v":4,"value":"text"}`, "cannot unmarshal string"},
-	"oversized":     {`{"v":4,"value":{"text":"` + strings.Repeat("x", record.MaxValue) + `"}}`, "at most 524288 allowed"},
+	"other type":    {`{"v":5,"value":"text"}`, "cannot unmarshal string"},
+	"oversized":     {`{"v":5,"value":{"text":"` + strings.Repeat("x", record.MaxValue) + `"}}`, "at most 524288 allowed"},
 }
 
 func TestInvalidWorldEndsTheSession(t *testing.T) {

@@ -19,7 +19,7 @@
 // address does no harm.
 //
 // Before the store's own protocol, a connection carries a mutual TLS 1.3 handshake (see package
-// secret) and one line from the agent that listens, such as "rdzv4 ok" or "rdzv4 full"
+// secret) and one line from the agent that listens, such as "rdzv5 ok" or "rdzv5 full"
 // (see package gate). With --insecure the key is one that everybody can have: that keeps jobs
 // apart, but provides no security.
 //

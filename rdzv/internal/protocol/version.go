@@ -3,4 +3,4 @@
 package protocol
 
 // Version is increased by each change with which older agents cannot work.
-const Version = 4
+const Version = 5

@@ -3,4 +3,4 @@
 package protocol
 
 // Version of a binary for tests of what agents of different versions say.
-const Version = 5
+const Version = 6

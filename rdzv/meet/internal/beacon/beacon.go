@@ -21,7 +21,7 @@ import (
 // A Beacon announces an agent on the local network: where it hosts the store, or would host it.
 // Encoded it is one line of text with a MAC (HMAC-SHA256) by the secret of its sender:
 //
-//	rdzv4 hosting PUBLIC ID HOST ADDR:PORT,ADDR:PORT MAC
+//	rdzv5 hosting PUBLIC ID HOST ADDR:PORT,ADDR:PORT MAC
 type Beacon struct {
 	Hosting bool             // "hosting": it hosts the store; otherwise "seeking"
 	Public  string           // the job's public name in hexadecimal

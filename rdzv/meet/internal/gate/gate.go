@@ -21,9 +21,8 @@ import (
 )
 
 // A Gate combines several listeners into one. Its Accept returns only connections that have passed
-// the handshake. Between handshake and Accept a connection waits until Admit or Redirect has been
-// called; the greeting tells the client which. The number of connections in the handshake is
-// limited (see unauthenticated).
+// the handshake. Between handshake and Accept a connection waits until Admit has been called. The
+// number of connections in the handshake is limited (see unauthenticated).
 type Gate struct {
 	listeners []net.Listener
 	tls       *tls.Config
@@ -37,12 +36,11 @@ type Gate struct {
 	accepted chan net.Conn // connections for Accept
 	passed   atomic.Bool   // a connection has passed the handshake
 	full     atomic.Bool   // see Full
-	decided  chan struct{} // closed by the first call of Admit or Redirect
+	decided  chan struct{} // closed by the first call of Admit
 
 	unauthenticated *unauthenticated
 
 	mu      sync.Mutex
-	moved   netip.AddrPort     // where another agent hosts; not valid if this one does
 	clients map[*incoming]bool // see Clients; true if it has been admitted
 }
 
@@ -97,14 +95,9 @@ func (g *Gate) Addrs() []netip.AddrPort {
 func (g *Gate) Passed() bool { return g.passed.Load() }
 
 // Admit admits the connections that wait and those that will follow: this agent hosts the store.
-func (g *Gate) Admit() { g.Redirect(netip.AddrPort{}) }
-
-// Redirect tells the clients that wait, and those that will follow, to connect to addr instead:
-// the agent there hosts the store. A later call changes it for the connections that follow.
-func (g *Gate) Redirect(addr netip.AddrPort) {
+func (g *Gate) Admit() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.moved = addr
 	select {
 	case <-g.decided:
 	default:
@@ -139,15 +132,9 @@ func (g *Gate) serve(l net.Listener) {
 }
 
 func (g *Gate) greet(conn net.Conn, s *incoming) error {
-	g.mu.Lock()
-	moved := g.moved
-	g.mu.Unlock()
 	switch {
 	case g.ctx.Err() != nil:
 		return g.ctx.Err()
-	case moved.IsValid():
-		writeLine(conn, "moved", moved.String())
-		return MovedError{moved}
 	case g.full.Load() && g.hasID(s):
 		writeLine(conn, "full")
 		return ErrFull

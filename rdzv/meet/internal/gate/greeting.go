@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"strings"
@@ -20,10 +19,9 @@ import (
 // knows neither whether its certificate was accepted (a TLS 1.3 client learns that only from the
 // first data) nor whether the agent hosts the store.
 //
-//	rdzv4 ok ADDR:PORT,ADDR:PORT   the store's protocol follows; it listens on these addresses
-//	rdzv4 moved ADDR:PORT          the store is at this address
-//	rdzv4 full                     the job of this store has all its agents
-//	rdzv4 version                  the client has another version of the protocol
+//	rdzv5 ok ADDR:PORT,ADDR:PORT   the store's protocol follows; it listens on these addresses
+//	rdzv5 full                     the job of this store has all its agents
+//	rdzv5 version                  the client has another version of the protocol
 //
 // The first word has the version of the sender, see package protocol.
 
@@ -103,20 +101,11 @@ func parseGreeting(words []string) ([]netip.AddrPort, error) {
 		if addrs, err := wire.ParseAddrs(words[1]); err == nil {
 			return addrs, nil
 		}
-	case words[0] == "moved" && len(words) == 2:
-		if addr, err := netip.ParseAddrPort(words[1]); err == nil {
-			return nil, MovedError{addr}
-		}
 	case words[0] == "full":
 		return nil, ErrFull
 	}
 	return nil, ErrNotStore
 }
-
-// A MovedError is the answer of an agent that does not host the store and knows which agent does.
-type MovedError struct{ To netip.AddrPort }
-
-func (e MovedError) Error() string { return fmt.Sprintf("moved to %s", e.To) }
 
 // An Order is the position of an agent among those that may host: the one with the lowest does.
 type Order [32]byte

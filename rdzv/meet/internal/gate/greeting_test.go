@@ -6,8 +6,7 @@ import (
 )
 
 func FuzzGreeting(f *testing.F) {
-	f.Add("rdzv4 moved 10.0.0.1:1\n")
-	f.Add("rdzv4 ok 10.0.0.1:1,[fe80::1]:2\n")
+	f.Add("rdzv5 ok 10.0.0.1:1,[fe80::1]:2\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		r := strings.NewReader(text)
 		words, err := readLine(r)

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// waitForDecision returns when Admit or Redirect has been called, or the gate is closed.
+// waitForDecision returns when Admit has been called, or the gate is closed.
 func (g *Gate) waitForDecision(s *incoming) {
 	g.mu.Lock()
 	g.clients[s] = false
@@ -32,11 +32,11 @@ type Client struct {
 	ID      string // see NewDialer
 	Host    string // the name that it gives its host
 	Addr    netip.Addr
-	Waiting bool // for Admit or Redirect
+	Waiting bool // for Admit
 	Gone    bool // the connection has ended; the client is not listed again
 }
 
-// Clients returns the clients that wait for Admit or Redirect, and those with an id that have been
+// Clients returns the clients that wait for Admit, and those with an id that have been
 // admitted.
 func (g *Gate) Clients() (list []Client) {
 	g.mu.Lock()
