@@ -22,7 +22,7 @@ type member struct {
 	lostAt    time.Time       // if its workers ran then; otherwise zero
 	withdrawn bool            // it is lost because it has left the job
 	ending    bool            // has received a signal that ends the attempt
-	replaces  string          // host of the lost agent whose seat it has taken over; "" if it is its own
+	replaces  string          // host of the lost agent whose seat it has; "" if it is its own
 	before    *member         // the lost agent whose seat it has taken over by joining; or nil
 	ended     []record.Worker // as far as published before it settled
 }
