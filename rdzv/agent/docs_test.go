@@ -273,7 +273,7 @@ func fields(of reflect.Type, prefix string) (all []jsonField) {
 		if of == reflect.TypeFor[attemptWords]() && isVerdict(owner) {
 			continue // the comment of AttemptFailed names them
 		}
-		all = append(all, jsonField{prefix + name, owner, f.Name, options == "omitempty"})
+		all = append(all, jsonField{prefix + name, owner, f.Name, options == "omitempty" || options == "omitzero"})
 		inner, below := f.Type, prefix+name+"."
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
 			if inner.Kind() == reflect.Slice {

@@ -25,8 +25,17 @@ type Event interface {
 	Type() string
 }
 
-// What the leader of the job tells.
+// What package meet and the leader of the job tell.
 type (
+	Searching        = meet.Searching
+	NoPeerYet        = meet.NoPeerYet
+	DifferentToken   = meet.DifferentToken
+	DifferentVersion = meet.DifferentVersion
+	DifferentCommand = meet.DifferentCommand
+	DifferentStore   = meet.DifferentStore
+	RanksMissing     = meet.RanksMissing
+	NoMulticast      = meet.NoMulticast
+
 	Waiting     = rdzv.Waiting
 	NodesDiffer = rdzv.NodesDiffer
 	Stragglers  = rdzv.Stragglers
@@ -66,72 +75,6 @@ type Unprotected struct{}
 type TokenCreated struct {
 	// path of the token; nodes on which that is another file need a copy of it
 	File string `json:"file"`
-}
-
-// Searching says that this agent has not found the store yet; its fields are what it has tried. It
-// is reported at increasing intervals, see Config.ReportEvery. Without a launcher it is first
-// reported after 1 s if the user has named the store; on a platform after 10 s, because the names
-// of nodes do not resolve before the nodes exist. Under a launcher only one agent of each node
-// reports it.
-type Searching struct {
-	meet.Searching
-}
-
-// NoPeerYet says that no other agent has connected to the store of this agent yet. Only an agent
-// without a launcher reports it, once.
-type NoPeerYet struct {
-	Waited rdzv.Seconds `json:"waited_seconds"` // since it began to wait
-	// whether it searches by multicast and has not received a beacon either
-	NoBeacon bool `json:"no_beacon,omitempty"`
-	// what to give to `--store` on every node if the others cannot find this one
-	Store string `json:"store,omitempty"`
-	// the `--store` of this agent, if it means a different host on each node, as `localhost` does
-	Loopback string `json:"loopback,omitempty"`
-	// JoinLine is RDZV_JOIN=..., for the other nodes; "" if it holds the job key, unless
-	// Config.ShowJoinLine.
-	JoinLine string `json:"-"`
-	Hint     string `json:"hint,omitempty"` // what to check
-	// whether agents of other jobs have been reported, which explains why none has connected
-	Explained bool `json:"explained,omitempty"`
-}
-
-// DifferentToken says that an agent of the same job has another token, so that they cannot connect.
-// It is reported once for each such host, at most 16 times.
-type DifferentToken struct {
-	meet.DifferentToken
-	Hint string `json:"hint"` // names this agent's token and what to copy
-}
-
-// DifferentVersion says that an agent of the same job has another version of the protocol, so that
-// the two cannot work together. It is reported as often as [DifferentToken].
-type DifferentVersion struct {
-	meet.DifferentVersion
-}
-
-// DifferentCommand says that an agent with the same token belongs to another job. It is reported
-// as often as [DifferentToken].
-type DifferentCommand struct {
-	meet.DifferentCommand
-}
-
-// DifferentStore says that another agent of the same job also hosts a store, because Config.Store
-// names different hosts for the two, so that they cannot join the same job. It is reported as often
-// as [DifferentToken], on networks with multicast.
-type DifferentStore struct {
-	meet.DifferentStore
-}
-
-// RanksMissing says that the launcher has not started all ranks yet, and does not report which.
-// Agents under mpiexec.hydra report it, after some seconds.
-type RanksMissing struct {
-	meet.RanksMissing
-}
-
-// NoMulticast says that this agent cannot search for the others by multicast; they may still find
-// it by its address. Only an agent without a launcher reports it.
-type NoMulticast struct {
-	Err  error  `json:"-"`
-	Text string `json:"text"` // why
 }
 
 // StoreFound says that this agent is connected to the store, or hosts it. Every agent reports it,
@@ -382,32 +325,24 @@ type Finished struct {
 	Hint     string `json:"hint,omitempty"` // what to try about it
 }
 
-func (Placed) Type() string           { return "placed" }
-func (FlagIgnored) Type() string      { return "flag_ignored" }
-func (Unprotected) Type() string      { return "unprotected" }
-func (TokenCreated) Type() string     { return "token_created" }
-func (Searching) Type() string        { return "searching" }
-func (NoPeerYet) Type() string        { return "alone" }
-func (DifferentToken) Type() string   { return "different_token" }
-func (DifferentVersion) Type() string { return "different_version" }
-func (DifferentCommand) Type() string { return "different_command" }
-func (DifferentStore) Type() string   { return "different_store" }
-func (RanksMissing) Type() string     { return "ranks_missing" }
-func (NoMulticast) Type() string      { return "no_multicast" }
-func (StoreFound) Type() string       { return "store_found" }
-func (WorldAgreed) Type() string      { return "world_agreed" }
-func (EnvironmentNote) Type() string  { return "environment_note" }
-func (WorkerStarted) Type() string    { return "worker_started" }
-func (WorkerExited) Type() string     { return "worker_exited" }
-func (InitProgress) Type() string     { return "init_progress" }
-func (Stalled) Type() string          { return "stalled" }
-func (JobEnded) Type() string         { return "job_ended" }
-func (AttemptFailed) Type() string    { return "attempt_failed" }
-func (Restarting) Type() string       { return "restarting" }
-func (Settling) Type() string         { return "settling" }
-func (DumpingStacks) Type() string    { return "dumping_stacks" }
-func (LogLost) Type() string          { return "log_lost" }
-func (OutputLost) Type() string       { return "output_lost" }
-func (FailureReported) Type() string  { return "failure_reported" }
-func (Diagnostic) Type() string       { return "diagnostic" }
-func (Finished) Type() string         { return "finished" }
+func (Placed) Type() string          { return "placed" }
+func (FlagIgnored) Type() string     { return "flag_ignored" }
+func (Unprotected) Type() string     { return "unprotected" }
+func (TokenCreated) Type() string    { return "token_created" }
+func (StoreFound) Type() string      { return "store_found" }
+func (WorldAgreed) Type() string     { return "world_agreed" }
+func (EnvironmentNote) Type() string { return "environment_note" }
+func (WorkerStarted) Type() string   { return "worker_started" }
+func (WorkerExited) Type() string    { return "worker_exited" }
+func (InitProgress) Type() string    { return "init_progress" }
+func (Stalled) Type() string         { return "stalled" }
+func (JobEnded) Type() string        { return "job_ended" }
+func (AttemptFailed) Type() string   { return "attempt_failed" }
+func (Restarting) Type() string      { return "restarting" }
+func (Settling) Type() string        { return "settling" }
+func (DumpingStacks) Type() string   { return "dumping_stacks" }
+func (LogLost) Type() string         { return "log_lost" }
+func (OutputLost) Type() string      { return "output_lost" }
+func (FailureReported) Type() string { return "failure_reported" }
+func (Diagnostic) Type() string      { return "diagnostic" }
+func (Finished) Type() string        { return "finished" }

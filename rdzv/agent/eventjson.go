@@ -36,7 +36,7 @@ func MarshalEvent(at time.Time, e Event) ([]byte, error) {
 func inWords(e Event) any {
 	switch e := e.(type) {
 	case Searching:
-		return searchingWords{e.String(), e.Waited.Seconds(), e.Searching, e.Groups()}
+		return searchingWords{e.String(), e.Waited.Seconds(), e, e.Groups()}
 	case Stalled:
 		return stalledWords{
 			e, e.Stall.String(), placesOf(e.Stacks.Groups), e.Stacks.NCCL, e.Stacks.Problems,

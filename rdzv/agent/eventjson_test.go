@@ -35,13 +35,13 @@ func TestMarshalEvent(t *testing.T) {
 		Problems: []rdzv.NodeProblem{{Problem: missing, Hosts: []string{"node2"}}},
 	}
 	for _, e := range []Event{
-		Searching{meet.Searching{Waited: time.Second, Tried: []meet.Answer{
+		Searching{Waited: time.Second, Tried: []meet.Answer{
 			{Name: "node1", Addr: netip.MustParseAddrPort("10.77.0.11:29621"),
 				Err: syscall.ECONNREFUSED},
 			{Name: "node1", Addr: netip.MustParseAddrPort("10.77.0.11:29702"),
 				Err: syscall.ECONNREFUSED},
-		}}},
-		NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), NoBeacon: true, Store: "10.77.0.11",
+		}},
+		NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), NoBeacon: true, Store: netip.MustParseAddr("10.77.0.11"),
 			JoinLine: "RDZV_JOIN=secret"},
 		Waiting{Roster: roster, Waited: rdzv.Seconds(5 * time.Second)},
 		WorldAgreed{World: rdzv.World{

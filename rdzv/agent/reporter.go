@@ -43,36 +43,20 @@ func (r *reporter) slowFiles(what string) func() {
 // by which others join is left out unless showKey allows it or it holds no key.
 func noticed(n meet.Notice, showKey bool, place token.Place) Event {
 	switch n := n.(type) {
-	case meet.Searching:
-		return Searching{n}
-	case meet.NoPeerYet:
-		e := NoPeerYet{
-			Waited: rdzv.Seconds(n.After), NoBeacon: n.NoBeacon, Loopback: n.Loopback, JoinLine: n.JoinLine,
-			Hint: n.Hint, Explained: n.Explained,
-		}
-		if n.Store.IsValid() {
-			e.Store = n.Store.String()
-		}
+	case NoPeerYet:
 		if n.Secret && !showKey {
-			e.JoinLine = ""
+			n.JoinLine = ""
 		}
-		return e
-	case meet.DifferentToken:
-		return DifferentToken{n, place.Remedy(n)}
-	case meet.DifferentVersion:
-		return DifferentVersion{n}
-	case meet.DifferentCommand:
-		return DifferentCommand{n}
-	case meet.DifferentStore:
-		return DifferentStore{n}
-	case meet.RanksMissing:
-		return RanksMissing{n}
-	case meet.NoMulticast:
-		return NoMulticast{Err: n.Err, Text: n.Err.Error()}
+		return n
+	case DifferentToken:
+		n.Hint = place.Remedy(n)
+		return n
 	case meet.Disappeared:
 		return Diagnostic{Severity: Warning, Text: n.String()}
 	case meet.KeeperLost:
 		return Diagnostic{Severity: Warning, Err: n.Err, Text: n.Err.Error()}
+	case Event:
+		return n
 	}
 	return nil
 }

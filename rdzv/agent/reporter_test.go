@@ -18,12 +18,16 @@ import (
 func TestNoticed(t *testing.T) {
 	addr := netip.MustParseAddr("10.0.0.6")
 	withKey := meet.NoPeerYet{
-		After: 3 * time.Second, Store: addr, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY", Secret: true,
+		Waited: rdzv.Seconds(3 * time.Second), Store: addr, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY", Secret: true,
 	}
-	alone := NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6"}
-	aloneWithKey := NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6", JoinLine: withKey.JoinLine}
-	insecure := meet.NoPeerYet{After: 3 * time.Second, JoinLine: "RDZV_JOIN=10.0.0.6:1"}
+	alone := withKey
+	alone.JoinLine = ""
+	insecure := meet.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), JoinLine: "RDZV_JOIN=10.0.0.6:1"}
 	other := meet.DifferentToken{Host: "node2", Addr: addr}
+	advised := other
+	advised.Hint = "copy the token of one node to the other " +
+		"(here it is /home/u/token), and start rdzv there again; or put before the command " +
+		"there the RDZV_JOIN=... that this node prints on a terminal"
 	command := meet.DifferentCommand{Addr: addr}
 	down := errors.New("network is down")
 	for _, test := range []struct {
@@ -33,23 +37,22 @@ func TestNoticed(t *testing.T) {
 		json    string
 	}{
 		{withKey, false, alone, `{"waited_seconds":3,"store":"10.0.0.6"}`},
-		{withKey, true, aloneWithKey, `{"waited_seconds":3,"store":"10.0.0.6"}`},
+		{withKey, true, withKey, `{"waited_seconds":3,"store":"10.0.0.6"}`},
 		{
-			insecure, false, NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), JoinLine: insecure.JoinLine},
+			insecure, false, insecure,
 			`{"waited_seconds":3}`,
 		},
 		{
-			other, false, DifferentToken{other, "copy the token of one node to the other " +
-				"(here it is /home/u/token), and start rdzv there again; or put before the command " +
-				"there the RDZV_JOIN=... that this node prints on a terminal"},
+			other, false, advised,
 			`{"host":"node2","addr":"10.0.0.6","hosting":false,"hint":"copy the token of one node ` +
 				`to the other (here it is /home/u/token), and start rdzv there again; or put before the command ` +
 				`there the RDZV_JOIN=... that this node prints on a terminal"}`,
 		},
-		{command, false, DifferentCommand{command}, `{"addr":"10.0.0.6"}`},
-		{meet.RanksMissing{Ranks: 4}, false, RanksMissing{meet.RanksMissing{Ranks: 4}}, `{"ranks":4}`},
+		{command, false, command, `{"addr":"10.0.0.6"}`},
+		{meet.RanksMissing{Ranks: 4}, false, RanksMissing{Ranks: 4}, `{"ranks":4}`},
 		{
-			meet.NoMulticast{Err: down}, false, NoMulticast{Err: down, Text: "network is down"},
+			meet.NoMulticast{Err: down, Text: "network is down"}, false,
+			NoMulticast{Err: down, Text: "network is down"},
 			`{"text":"network is down"}`,
 		},
 		{

@@ -66,7 +66,7 @@ func newBeaconElection(ctx context.Context, l *locator, p *plan) (*beaconElectio
 	}
 	ps := newPeers(p.multicast, l.rejections, m)
 	if socket, err := l.config.openMulticast(ctx); err != nil {
-		l.config.Notify(NoMulticast{err})
+		l.config.Notify(NoMulticast{Err: err, Text: err.Error()})
 	} else {
 		ps.socket = socket
 		ps.socket.Receive(ps.receive)

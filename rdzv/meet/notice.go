@@ -6,28 +6,35 @@ import (
 	"time"
 
 	"rdzv/rdzv/internal/protocol"
+	"rdzv/rdzv/internal/record"
 )
 
 // A Notice is something that Meet reports while it continues. Its types are Searching, NoPeerYet,
-// DifferentToken, DifferentVersion, DifferentCommand, DifferentStore, RanksMissing, NoMulticast,
-// Disappeared and KeeperLost.
+// DifferentToken, DifferentVersion, DifferentCommand, DifferentStore, RanksMissing and NoMulticast,
+// which are events of package agent, and Disappeared and KeeperLost.
 type Notice interface{ notice() }
 
-// NoPeerYet is reported by an agent without a launcher if no other agent has connected to it yet.
+// NoPeerYet says that no other agent has connected to the store of this agent yet. Only an agent
+// without a launcher reports it, once.
 type NoPeerYet struct {
-	After    time.Duration
-	NoBeacon bool       // this agent searches by multicast, and has not received a beacon either
-	Store    netip.Addr // value for --store on all nodes; not valid if it would not help
-	Loopback string     // value of --store that is an address of each node's own; "" if it is not
-	JoinLine string     // what to put before the command on another node, see Meeting.JoinLine
-	Hint     string     // what the user can check; may be empty
-	// Explained is set if agents were reported that do not belong to the job: that is why.
-	Explained bool
-	Secret    bool // JoinLine contains the job key, which must not be written to log files
+	Waited record.Seconds `json:"waited_seconds"` // since it began to wait
+	// whether it searches by multicast and has not received a beacon either
+	NoBeacon bool `json:"no_beacon,omitempty"`
+	// what to give to `--store` on every node if the others cannot find this one
+	Store netip.Addr `json:"store,omitzero"`
+	// the `--store` of this agent, if it means a different host on each node, as `localhost` does
+	Loopback string `json:"loopback,omitempty"`
+	// JoinLine is RDZV_JOIN=..., for the other nodes, see Meeting.JoinLine. Secret says that it has
+	// the job key, which must not be written to log files.
+	JoinLine string `json:"-"`
+	Secret   bool   `json:"-"`
+	Hint     string `json:"hint,omitempty"` // what to check
+	// whether agents of other jobs have been reported, which explains why none has connected
+	Explained bool `json:"explained,omitempty"`
 }
 
-// DifferentToken reports an agent of the same job (the same command or the same --job) that has a
-// different secret.
+// DifferentToken says that an agent of the same job has another token, so that they cannot connect.
+// It is reported once for each such host, at most 16 times.
 type DifferentToken struct {
 	// the name that the other agent gives itself, not verified
 	Host string     `json:"host,omitempty"`
@@ -36,6 +43,8 @@ type DifferentToken struct {
 	Hosting bool `json:"hosting"`
 	// it is not an agent but a store for many jobs (`rdzv store`)
 	Shared bool `json:"shared,omitempty"`
+	// names this agent's token and what to copy
+	Hint string `json:"hint"`
 }
 
 func (n DifferentToken) String() string {
@@ -49,8 +58,8 @@ func (n DifferentToken) describe() string {
 	return hostAndAddr(n.Host, n.Addr) + ", which has a different token"
 }
 
-// DifferentVersion reports an agent of the same job whose rdzv has another version of the protocol,
-// so that the two cannot work together.
+// DifferentVersion says that an agent of the same job has another version of the protocol, so that
+// the two cannot work together. It is reported as often as [DifferentToken].
 type DifferentVersion struct {
 	// the name that the other agent gives itself, not verified
 	Host     string     `json:"host,omitempty"`
@@ -77,8 +86,8 @@ func (n DifferentVersion) describe() string {
 	return n.Agent() + ", which " + protocol.Difference(n.Protocol)
 }
 
-// DifferentCommand reports an agent of another job: one with a different command or a different
-// --job.
+// DifferentCommand says that an agent with the same token belongs to another job. It is reported
+// as often as [DifferentToken].
 type DifferentCommand struct {
 	// the name that the other agent gives itself, not verified
 	Host string     `json:"host,omitempty"`
@@ -98,8 +107,9 @@ func (n DifferentCommand) describe() string {
 	return hostAndAddr(n.Host, n.Addr) + ", which runs a different command or --nodes"
 }
 
-// DifferentStore reports an agent of the same job that hosts a store too, on another host than
-// Config.Store of this agent names. The two do not meet.
+// DifferentStore says that another agent of the same job also hosts a store, because Config.Store
+// names different hosts for the two, so that they cannot join the same job. It is reported as often
+// as [DifferentToken], on networks with multicast.
 type DifferentStore struct {
 	Host string     `json:"host,omitempty"` // the name that the other agent gives itself
 	Addr netip.Addr `json:"addr"`           // its address
@@ -136,16 +146,17 @@ func hostAndAddr(host string, addr netip.Addr) string {
 	return addr.String()
 }
 
-// RanksMissing reports that Hydra has not started all ranks yet. Which ones are missing is not
-// known before all have started.
+// RanksMissing says that the launcher has not started all ranks yet, and does not report which.
+// Agents under mpiexec.hydra report it, after some seconds.
 type RanksMissing struct {
 	Ranks int `json:"ranks"` // number of ranks of the job
 }
 
-// NoMulticast is reported by an agent without a launcher that cannot search for the others by
-// multicast.
+// NoMulticast says that this agent cannot search for the others by multicast; they may still find
+// it by its address. Only an agent without a launcher reports it.
 type NoMulticast struct {
-	Err error
+	Err  error  `json:"-"`
+	Text string `json:"text"` // why
 }
 
 // KeeperLost is reported by rank 0 under Hydra if the process has been killed that had the job key
@@ -176,3 +187,13 @@ func (DifferentVersion) notice() {}
 func (DifferentCommand) notice() {}
 func (RanksMissing) notice()     {}
 func (NoMulticast) notice()      {}
+
+// The names of the events.
+func (Searching) Type() string        { return "searching" }
+func (NoPeerYet) Type() string        { return "alone" }
+func (DifferentToken) Type() string   { return "different_token" }
+func (DifferentVersion) Type() string { return "different_version" }
+func (DifferentCommand) Type() string { return "different_command" }
+func (DifferentStore) Type() string   { return "different_store" }
+func (RanksMissing) Type() string     { return "ranks_missing" }
+func (NoMulticast) Type() string      { return "no_multicast" }

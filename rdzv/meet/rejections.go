@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdzv/rdzv/internal/protocol"
+	"rdzv/rdzv/internal/record"
 	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/meet/internal/hosts"
 )
@@ -27,7 +28,7 @@ func reportNoPeerYet(
 	if !pause(ctx, noPeerAfter) || m.gate.Passed() || ps != nil && len(ps.connected()) > 0 {
 		return
 	}
-	n := NoPeerYet{After: noPeerAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
+	n := NoPeerYet{Waited: record.Seconds(noPeerAfter), JoinLine: m.JoinLine(), Secret: m.Key != nil}
 	found := rs.notices() // agents that do not belong to the job explain why it is alone
 	if ps != nil {
 		heard, _ := ps.lastHeard()

@@ -12,7 +12,11 @@ import (
 	"time"
 )
 
-// Searching reports that this agent has not found the store yet.
+// Searching says that this agent has not found the store yet; its fields are what it has tried. It
+// is reported at increasing intervals, see Config.ReportEvery. Without a launcher it is first
+// reported after 1 s if the user has named the store; on a platform after 10 s, because the names
+// of nodes do not resolve before the nodes exist. Under a launcher only one agent of each node
+// reports it.
 type Searching struct {
 	Waited time.Duration `json:"-"` // since the search began
 	// host names that could not be resolved yet

@@ -73,15 +73,15 @@ func (a *Announcer) Event(e agent.Event) {
 	case agent.NoPeerYet:
 		noPeerYet(c, e, a.command)
 	case agent.DifferentToken:
-		c.Info("%v", e.DifferentToken)
+		c.Info("%v", e)
 		c.Suggest(e.Hint)
 	case agent.DifferentVersion:
-		c.Info("%v", e.DifferentVersion)
+		c.Info("%v", e)
 		c.Suggest(e.Hint())
 	case agent.DifferentCommand:
-		c.Info("%s", e.DifferentCommand.String())
+		c.Info("%s", e.String())
 	case agent.DifferentStore:
-		c.Info("%s", e.DifferentStore.String())
+		c.Info("%s", e.String())
 	case agent.RanksMissing:
 		c.Info("waiting for all %d ranks to start (Hydra does not report which are missing)",
 			e.Ranks)
@@ -164,7 +164,7 @@ func (a *Announcer) placed(e agent.Placed) {
 }
 
 func searching(c *console.Console, e agent.Searching) {
-	c.Status("%s (%v)", e.Searching.String(), e.Waited.Round(time.Second))
+	c.Status("%s (%v)", e.String(), e.Waited.Round(time.Second))
 	if !e.Pending() || e.Waited >= soon { // a busy host needs a second or two
 		c.Suggest(e.Hint)
 	}
@@ -188,8 +188,8 @@ func noPeerYet(c *console.Console, e agent.NoPeerYet, command command) {
 	case e.Loopback != "":
 		c.Suggest(fmt.Sprintf("%s is each node's own: for agents on other nodes start every node with "+
 			"--store %s", e.Loopback, e.Store))
-	case e.Store != "" && e.JoinLine == "":
-		c.Suggest("if the other nodes cannot find this one, start every node with --store " + e.Store)
+	case e.Store.IsValid() && e.JoinLine == "":
+		c.Suggest("if the other nodes cannot find this one, start every node with --store " + e.Store.String())
 	}
 	if e.JoinLine != "" {
 		line, ranked := command.elsewhere()

@@ -41,7 +41,7 @@ func TestSearchTimeout(t *testing.T) {
 	search := meet.Searching{Unresolved: []string{"nod1"}, Hint: "check the name"}
 	for _, waited := range []time.Duration{time.Second, 5 * time.Second} {
 		search.Waited = waited
-		c.Event(agent.Searching{Searching: search})
+		c.Event(search)
 	}
 	message := c.JoinTimedOut(&agent.JoinTimeoutError{
 		Tasks: 2, Timeout: 5 * time.Second, Search: &meet.NotFoundError{Searching: search},
@@ -79,7 +79,7 @@ func TestSearchEvents(t *testing.T) {
 		want  string
 	}{
 		{
-			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6",
+			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Store: addr,
 				JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
 			"rdzv: no other agent has connected after 3s\n" +
 				"rdzv: hint: on each node that cannot join, in the same directory, start this; it contains the " +
@@ -95,12 +95,12 @@ func TestSearchEvents(t *testing.T) {
 			"rdzv: no other agent has connected after 3s\nrdzv: hint: --store node1\n",
 		},
 		{
-			agent.DifferentStore{DifferentStore: meet.DifferentStore{Addr: addr}},
+			agent.DifferentStore{Addr: addr},
 			"rdzv: 10.0.0.6 hosts another store for the same command; " +
 				"for one job give all nodes the same --store\n",
 		},
 		{
-			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6"},
+			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Store: addr},
 			"rdzv: no other agent has connected after 3s\n" +
 				"rdzv: hint: if the other nodes cannot find this one, start every node with " +
 				"--store 10.0.0.6\n",
@@ -111,31 +111,29 @@ func TestSearchEvents(t *testing.T) {
 			"rdzv: no other agent has connected after 3s, and no multicast beacon was received\n",
 		},
 		{
-			agent.Searching{Searching: meet.Searching{
+			agent.Searching{
 				Waited: time.Second, Unresolved: []string{"nod1"}, Hint: "check the name",
-			}},
+			},
 			"rdzv: \"nod1\" does not resolve (1s)\nrdzv: hint: check the name\n",
 		},
 		{
-			agent.Searching{Searching: meet.Searching{
+			agent.Searching{
 				Waited: time.Second, Hint: "is it running?",
 				Tried: []meet.Answer{{Addr: netip.AddrPortFrom(addr, 29700)}},
-			}},
+			},
 			"rdzv: no store at 10.0.0.6 port 29700: no answer yet (1s)\n",
 		},
 		{
-			agent.DifferentToken{
-				DifferentToken: meet.DifferentToken{Host: "node2", Addr: addr}, Hint: "copy it",
-			},
+			agent.DifferentToken{Host: "node2", Addr: addr, Hint: "copy it"},
 			"rdzv: node2 (10.0.0.6) has a different token\nrdzv: hint: copy it\n",
 		},
 		{
-			agent.DifferentCommand{DifferentCommand: meet.DifferentCommand{Addr: addr}},
+			agent.DifferentCommand{Addr: addr},
 			"rdzv: 10.0.0.6 runs a different command or --nodes; " +
 				"if both belong to one job, give them the same --job NAME\n",
 		},
 		{
-			agent.RanksMissing{RanksMissing: meet.RanksMissing{Ranks: 4}},
+			agent.RanksMissing{Ranks: 4},
 			"rdzv: waiting for all 4 ranks to start (Hydra does not report which are missing)\n",
 		},
 		{
