@@ -12,7 +12,6 @@ import (
 	"rdzv/internal/portuser"
 	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/gate"
-	"rdzv/rdzv/meet/internal/hostclaim"
 )
 
 // namedStore is the plan for --store HOST[:PORT]. An agent on that host hosts; if there are
@@ -156,25 +155,25 @@ var errClaimed = errors.New("this agent has claimed the host")
 // directories are: the agent that has claimed the host hosts. The others search for the store, and
 // try to claim the host meanwhile, because the agent that has the claim may end.
 func byClaim(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
-	host := &hostclaim.Claim{Name: fmt.Sprintf("host/%x-%d", p.public, p.ports[0])}
+	host := &hostClaim{name: fmt.Sprintf("host/%x-%d", p.public, p.ports[0])}
 	m, err := findOrClaim(ctx, l, p, host)
 	if !errors.Is(err, errClaimed) {
-		host.Release()
+		host.release()
 		return m, err
 	}
 	if m, err = l.hostStore(ctx, p); err != nil {
-		host.Release()
+		host.release()
 		return nil, l.explainPortInUse(ctx, p, err)
 	}
-	m.unclaim = host.Release
+	m.unclaim = host.release
 	return m, nil
 }
 
 // findOrClaim searches for the store until it is found or this agent has the claim (errClaimed).
 func findOrClaim(
-	ctx context.Context, l *locator, p *plan, host *hostclaim.Claim,
+	ctx context.Context, l *locator, p *plan, host *hostClaim,
 ) (*Meeting, error) {
-	if host.Try() {
+	if host.try() {
 		return nil, errClaimed
 	}
 	searching, cancel := context.WithCancelCause(ctx)
@@ -183,7 +182,7 @@ func findOrClaim(
 	defer cancel(nil)
 	group.Go(func() {
 		for pause(searching, lastWait) {
-			if host.Try() {
+			if host.try() {
 				cancel(errClaimed)
 			}
 		}

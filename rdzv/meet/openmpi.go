@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"rdzv/rdzv/meet/internal/hosts"
-	"rdzv/rdzv/meet/internal/openmpi"
 	"rdzv/rdzv/secret"
 )
 
@@ -77,7 +76,7 @@ func prte(c *Config) (*plan, error) {
 		return nil, err
 	}
 	p.sources = []source{fixed("this host", 0, p.addrs, p.ports)}
-	if hnp := openmpi.Head(c.Proc, c.PID); len(hnp) > 0 && !c.oneNode() {
+	if hnp := openMPIHead(c.Proc, c.PID); len(hnp) > 0 && !c.oneNode() {
 		p.sources = append(p.sources, daemonPeers(c.Proc, hnp[0].Port(), p.ports),
 			fixed("mpirun's host", 2, addressesOf(hnp), p.ports))
 	}

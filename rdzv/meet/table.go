@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"rdzv/rdzv/meet/internal/hosts"
-	"rdzv/rdzv/meet/internal/openmpi"
 )
 
 // makePlan selects the row of the table in the package documentation that applies to this agent.
@@ -46,7 +45,7 @@ func makePlan(ctx context.Context, c *Config, onLeave func(func())) (*plan, elec
 func NodesOf(c Config) (nodes []string) {
 	switch {
 	case c.Proc != nil && openMPI4(&c):
-		nodes = openmpi.Nodes(c.Env, c.Proc, c.PID)
+		nodes = openMPINodes(c.Env, c.Proc, c.PID)
 	case slurm(&c):
 		nodes, _ = hosts.ParseHostlist(c.Env["SLURM_STEP_NODELIST"])
 	}

@@ -1,4 +1,4 @@
-package hostclaim
+package meet
 
 import (
 	"crypto/rand"
@@ -16,19 +16,19 @@ func TestHostClaimOfAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	host := Claim{Name: "test/" + rand.Text()}
+	host := hostClaim{name: "test/" + rand.Text()}
 	// It does not listen, so that nobody can find out whose it is.
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "@rdzv/" + host.Name}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "@rdzv/" + host.name}); err != nil {
 		t.Fatal(err)
 	}
-	if host.Try() {
+	if host.try() {
 		t.Error("the agent hosts at once")
 	}
 	if limit := time.Until(host.without); limit > 2*otherUserLimit {
 		t.Errorf("the agent does not host for %v, want at most %v", limit, 2*otherUserLimit)
 	}
 	host.without = time.Now().Add(-time.Nanosecond)
-	if !host.Try() || host.held != nil {
+	if !host.try() || host.held != nil {
 		t.Errorf("the agent does not host without the claim: %+v", host)
 	}
 }

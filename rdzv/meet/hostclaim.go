@@ -1,5 +1,4 @@
-// Package hostclaim determines which agent on a host hosts the store.
-package hostclaim
+package meet
 
 import (
 	"errors"
@@ -13,19 +12,19 @@ import (
 // claim of the host: it may be an agent of the same job, whose store is then found.
 const otherUserLimit = time.Second
 
-// Claim determines which agent on a host hosts the store. It belongs to the network
+// A hostClaim determines which agent on a host hosts the store. It belongs to the network
 // namespace, as the ports of the store do.
-type Claim struct {
-	Name    string
+type hostClaim struct {
+	name    string
 	held    *claim.Claim // nil: this agent does not have it
 	without time.Time    // when this agent hosts without the claim; zero unless another user has it
 }
 
-// Try claims the host, if no other agent of this user has. Another user may listen at any address
+// try claims the host, if no other agent of this user has. Another user may listen at any address
 // and must not keep this job from running. The agents then wait for different times, so that one of
 // them finds the store of another.
-func (h *Claim) Try() bool {
-	held, err := claim.Take(h.Name)
+func (h *hostClaim) try() bool {
+	held, err := claim.Take(h.name)
 	_, taken := errors.AsType[*claim.TakenError](err)
 	switch {
 	case err == nil:
@@ -40,8 +39,8 @@ func (h *Claim) Try() bool {
 	return time.Now().After(h.without)
 }
 
-// Release releases the claim, if this agent has it.
-func (h *Claim) Release() {
+// release releases the claim, if this agent has it.
+func (h *hostClaim) release() {
 	if h.held != nil {
 		h.held.Close()
 		h.held = nil

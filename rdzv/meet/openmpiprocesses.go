@@ -1,5 +1,4 @@
-// Package openmpi finds out from processes of this host where mpirun of Open MPI runs ranks.
-package openmpi
+package meet
 
 import (
 	"io/fs"
@@ -13,10 +12,10 @@ import (
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
-// Nodes returns the nodes with ranks, nil if they are not known: mpirun's host is in the list
+// openMPINodes returns the nodes with ranks, nil if they are not known: mpirun's host is in the list
 // also if it has none. Ranks on mpirun's host find the list only in the command lines by which
 // mpirun starts its daemons on the other hosts.
-func Nodes(env map[string]string, proc fs.FS, pid int) []string {
+func openMPINodes(env map[string]string, proc fs.FS, pid int) []string {
 	text := env["OMPI_MCA_orte_node_regex"]
 	for _, p := range procfs.Ancestors(proc, pid) {
 		children, _ := procfs.Children(proc, p.PID)
@@ -34,9 +33,9 @@ func Nodes(env map[string]string, proc fs.FS, pid int) []string {
 	return nodes
 }
 
-// Head returns the addresses of mpirun's daemon from the command line of this host's daemon,
+// openMPIHead returns the addresses of mpirun's daemon from the command line of this host's daemon,
 // which is an ancestor of this process; nil if they are not found.
-func Head(proc fs.FS, pid int) []netip.AddrPort {
+func openMPIHead(proc fs.FS, pid int) []netip.AddrPort {
 	if proc == nil {
 		return nil
 	}
