@@ -25,8 +25,8 @@ var bad = map[string]struct{ value, want string }{
 	"corrupt":       {"{", "unexpected end of JSON input"},
 	"no object":     {"[1]", "cannot unmarshal array"},
 	"empty":         {"", "unexpected end of JSON input"},
-	"no version":    {`{"value":{}}`, "version 0 (this agent uses version 4"},
-	"other version": {`{"v":5,"value":"a string where there was an object"}`, "version 5 (this agent uses version 4"},
+	"no version":    {`{"value":{}}`, "version 0 (this agent uses version 5"},
+	"other version": {`{"v":6,"value":"a string where there was an object"}`, "version 6 (this agent uses version 5"},
 	"other type":    {`{"v":5,"value":"text"}`, "cannot unmarshal string"},
 	"oversized":     {`{"v":5,"value":{"text":"` + strings.Repeat("x", record.MaxValue) + `"}}`, "at most 524288 allowed"},
 }
@@ -97,10 +97,10 @@ func TestInvalidOutcomeIsALoss(t *testing.T) {
 	j := start(t, LeaderConfig{Tasks: 2})
 	sessions := j.agents(2)
 	j.worlds(sessions)
-	j.put(sessions[1].keys.Outcomes().Of("agent-1"), `{"v":5}`)
+	j.put(sessions[1].keys.Outcomes().Of("agent-1"), `{"v":6}`)
 	if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Lost || v.Rank != 1 ||
 		!strings.HasPrefix(v.Text,
-			"lost the agent of rank 1 (pid 1001 on node1): cannot read its outcome: version 5") {
+			"lost the agent of rank 1 (pid 1001 on node1): cannot read its outcome: version 6") {
 		t.Errorf("verdict %+v", v)
 	}
 	j.settle(sessions[0], stopped(0))
