@@ -193,8 +193,10 @@ func noPeerYet(c *console.Console, e agent.NoPeerYet, command command) {
 	}
 	if e.JoinLine != "" {
 		line, ranked := command.elsewhere()
-		text := "on each node that cannot join, in the same directory, start this; it contains the " +
-			"key of the job"
+		text := "on each node that cannot join, in the same directory, start this"
+		if e.Secret {
+			text += "; it contains the key of the job"
+		}
 		if ranked {
 			text += "; N is its number"
 		}

@@ -80,13 +80,13 @@ func TestSearchEvents(t *testing.T) {
 	}{
 		{
 			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Store: addr,
-				JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
+				JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY", Secret: true},
 			"rdzv: no other agent has connected after 3s\n" +
 				"rdzv: hint: on each node that cannot join, in the same directory, start this; it contains the " +
 				"key of the job:\nRDZV_JOIN=10.0.0.6:1/KEY rdzv exec --nodes 2 -- 'my train.py'\n",
 		},
 		{
-			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Explained: true, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
+			agent.NoPeerYet{Waited: rdzv.Seconds(3 * time.Second), Explained: true, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY", Secret: true},
 			"rdzv: hint: on each node that cannot join, in the same directory, start this; it contains the " +
 				"key of the job:\nRDZV_JOIN=10.0.0.6:1/KEY rdzv exec --nodes 2 -- 'my train.py'\n",
 		},
