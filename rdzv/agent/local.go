@@ -71,7 +71,7 @@ func (l *Local) token() token.Owner {
 	all := l.layout()
 	return token.Owner{
 		Text: l.Config.Token, File: l.Config.TokenFile, Env: l.env, Root: l.Config.Root,
-		OneHost: all.OnOneHost(), Platform: all.Platform, Agents: l.Agents,
+		OneHost: all.OnOneHost(), Platform: all.Platform, Agents: l.Agents, None: l.Config.Insecure,
 	}
 }
 

@@ -15,11 +15,14 @@ type Place struct {
 	Path      string // see secret.TokenSource.Place
 	Pod       bool   // this process is in a pod of Kubernetes, whose files are its own
 	Container bool   // it is, or may be, in a container
+	None      bool   // this agent has no token (--insecure)
 }
 
 // Place is where it is.
 func (o Owner) Place() Place {
-	p := Place{Path: o.source().Place(), Pod: o.Env["KUBERNETES_SERVICE_HOST"] != ""}
+	p := Place{
+		Path: o.source().Place(), Pod: o.Env["KUBERNETES_SERVICE_HOST"] != "", None: o.None,
+	}
 	for _, mark := range []string{".dockerenv", "run/.containerenv"} { // of docker and podman
 		_, err := fs.Stat(o.Root, mark)
 		p.Container = p.Container || err == nil
@@ -31,6 +34,8 @@ func (o Owner) Place() Place {
 // containers, which have files of their own, it names RDZV_TOKEN.
 func (p Place) Remedy(n meet.DifferentToken) string {
 	switch {
+	case p.None:
+		return "this agent has no token: give --insecure to all nodes, or to none"
 	case p.Pod && n.Shared:
 		return "set RDZV_TOKEN in all pods to the token of rdzv store, which prints where it is"
 	case p.Pod:
@@ -92,7 +97,11 @@ func (o Owner) Refused(e *meet.RefusedError) error {
 		return hint.With(fmt.Errorf("%w: it %s", e, protocol.Difference(n.Protocol)), n.Hint())
 	case meet.DifferentToken:
 		place := o.Place()
-		return hint.With(fmt.Errorf("%w: its token is not the one in %s", e, place.Path), place.Remedy(n))
+		if !place.None {
+			e := fmt.Errorf("%w: its token is not the one in %s", e, place.Path)
+			return hint.With(e, place.Remedy(n))
+		}
+		return hint.With(fmt.Errorf("%w: it has a token", e), place.Remedy(n))
 	}
 	return e
 }

@@ -21,6 +21,7 @@ type Owner struct {
 	OneHost    bool   // all agents of the job are known to be on this host
 	Platform   string // that has started the agents; "" if none has
 	Agents     int    // of the job
+	None       bool   // the job has no token (--insecure)
 }
 
 // source says where the token may be.

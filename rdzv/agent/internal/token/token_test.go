@@ -108,6 +108,7 @@ func TestRemedyInContainers(t *testing.T) {
 		{Path: "/root/token", Container: true}:           "; in containers set the same RDZV_TOKEN in all of them",
 		{Path: "RDZV_TOKEN", Container: true}:            "prints on a terminal",
 		{Path: "/home/u/.config/rdzv/token"}:             "prints on a terminal",
+		{None: true}:                                     "give --insecure to all nodes, or to none",
 	} {
 		hint := place.Remedy(meet.DifferentToken{Host: "node1", Hosting: true})
 		if !strings.HasSuffix(hint, want) {
