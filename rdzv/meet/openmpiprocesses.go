@@ -12,8 +12,8 @@ import (
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
-// openMPINodes returns the nodes with ranks, nil if they are not known: mpirun's host is in the list
-// also if it has none. Ranks on mpirun's host find the list only in the command lines by which
+// openMPINodes returns the nodes with ranks, nil if they are not known: mpirun's host is in the
+// list also if it has none. Ranks on mpirun's host find the list only in the command lines by which
 // mpirun starts its daemons on the other hosts.
 func openMPINodes(env map[string]string, proc fs.FS, pid int) []string {
 	text := env["OMPI_MCA_orte_node_regex"]

@@ -189,7 +189,8 @@ func noPeerYet(c *console.Console, e agent.NoPeerYet, command command) {
 		c.Suggest(fmt.Sprintf("%s is each node's own: for agents on other nodes start every node with "+
 			"--store %s", e.Loopback, e.Store))
 	case e.Store.IsValid() && e.JoinLine == "":
-		c.Suggest("if the other nodes cannot find this one, start every node with --store " + e.Store.String())
+		c.Suggest("if the other nodes cannot find this one, start every node with --store " +
+			e.Store.String())
 	}
 	if e.JoinLine != "" {
 		line, ranked := command.elsewhere()
