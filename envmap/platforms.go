@@ -204,6 +204,16 @@ func TokenOn(platform string) string {
 	return ""
 }
 
+// Platforms are the launchers that are platforms.
+func Platforms() (list []Launcher) {
+	for _, pl := range platforms {
+		if !slices.Contains(list, pl.launcher) {
+			list = append(list, pl.launcher)
+		}
+	}
+	return list
+}
+
 // PlatformOf returns the name of the platform on one of whose nodes this process runs, whether or
 // not its placement is taken from the platform (see Placement.Platform); "" if there is none.
 func PlatformOf(env Env) string {

@@ -13,7 +13,7 @@ func allCommands() commands {
 	}
 	all := commands{
 		of("exec", "join the job, set the environment, run PROGRAM",
-			execHelp, options.New().Groups(), (*app).exec),
+			execHelp(), options.New().Groups(), (*app).exec),
 		of("check", "compare the nodes of a job before it runs",
 			checkHelp, newCheckFlags().groups(), (*app).checkNodes),
 		of("status", "print what the ranks of a running job are doing",

@@ -6,6 +6,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
+	"rdzv/envmap"
 )
 
 // programGrammar says where the program begins, for the helps of exec.
@@ -15,7 +16,17 @@ const programGrammar = "" +
 a #! line. -m MODULE runs a Python module. "--" before PROGRAM is optional.
 `
 
-const execHelp = `Usage: rdzv exec [flags] [--] PROGRAM [ARG]...
+// execHelp is the help of exec, with the names of the platforms.
+func execHelp() string {
+	var names []string
+	for _, l := range envmap.Platforms() {
+		names = append(names, string(l))
+	}
+	lines := flags.Fold(strings.Join(names, ", ")+".", flags.HelpWidth)
+	return strings.Replace(execText, "{platforms}", strings.Join(lines, "\n"), 1)
+}
+
+const execText = `Usage: rdzv exec [flags] [--] PROGRAM [ARG]...
 
     mpirun -np 4 rdzv exec -- python3 main.py
     srun -N2 --ntasks-per-node=8 rdzv exec -- python3 main.py
@@ -33,9 +44,9 @@ with --max-restarts it starts all workers again instead.
 
 A flag overrides its variable, and both override the launcher. Launchers are
 openmpi (openmpi4, openmpi5), mpich (hydra, intelmpi), slurm (slurm-pmi), pals,
-flux, jsm, mvapich2 and torchrun; with one agent on each node kubeflow, lws,
-volcano, skypilot, dstack, beaker, runpod, jobset and kubernetes. "none" ignores
-any launcher; "env" uses the variables RANK, WORLD_SIZE and MASTER_ADDR.
+flux, jsm, mvapich2 and torchrun; with one agent on each node
+{platforms}
+"none" ignores any launcher; "env" uses RANK, WORLD_SIZE and MASTER_ADDR.
 
 torchrun's flags work too if they mean the same: --nnodes, --nproc_per_node,
 --node_rank, --master_addr (as --store), --master_port, --max_restarts,
@@ -89,7 +100,7 @@ func briefHelp() string {
 		}
 	}
 	var b strings.Builder
-	head, _, _ := strings.Cut(execHelp, "\n\nJoin the job")
+	head, _, _ := strings.Cut(execText, "\n\nJoin the job")
 	b.WriteString(head + "\n\n" +
 		"Run PROGRAM as the workers of one job, with RANK, WORLD_SIZE, MASTER_ADDR etc.\n" +
 		programGrammar + "\n")

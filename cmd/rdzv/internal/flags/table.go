@@ -109,7 +109,7 @@ func (r Row) define(f *pflag.FlagSet) {
 const (
 	TextColumn     = 28
 	variableColumn = 59
-	helpWidth      = 80
+	HelpWidth      = 80
 )
 
 // Help is the Group as the help of a command shows it.
@@ -120,7 +120,7 @@ func (g Group) Help() string {
 			names[i] = "--" + r.Name()
 		}
 		sentence := g.Title + ": " + strings.Join(names, ", ") + "."
-		return strings.Join(fold(sentence, helpWidth), "\n") + "\n"
+		return strings.Join(Fold(sentence, HelpWidth), "\n") + "\n"
 	}
 	var b strings.Builder
 	if g.Title != "" {
@@ -138,17 +138,17 @@ func (g Group) Help() string {
 func (r Row) Help(noEnv bool) string {
 	width, env := variableColumn-TextColumn-2, Variable(r.Name())
 	if noEnv {
-		width, env = helpWidth-TextColumn, ""
+		width, env = HelpWidth-TextColumn, ""
 	}
-	lines := fold(r.Text, width)
+	lines := Fold(r.Text, width)
 	first := fmt.Sprintf("    %-*s%-*s%s", TextColumn-4, r.Usage, variableColumn-TextColumn, lines[0],
 		env)
 	lines[0] = strings.TrimRight(first, " ")
 	return strings.Join(lines, "\n"+strings.Repeat(" ", TextColumn)) + "\n"
 }
 
-// fold splits text into lines of at most width bytes, between words.
-func fold(text string, width int) (lines []string) {
+// Fold splits text into lines of at most width bytes, between words.
+func Fold(text string, width int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
 		if line != "" && len(line)+1+len(word) > width {
