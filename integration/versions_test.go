@@ -9,7 +9,7 @@ import (
 )
 
 // protocolVersion is that of rdzv/internal/protocol; otherVersion has the next one.
-const protocolVersion = 4
+const protocolVersion = 5
 
 const versionHint = "rdzv: hint: use the same release of rdzv on all nodes: rdzv version prints it"
 
