@@ -41,7 +41,7 @@ func TestFrozenStore(t *testing.T) {
 	} {
 		scenarios = append(scenarios, scenario{s.name, func(t *testing.T) {
 			f := startFrozenStore(t)
-			f.agents[f.host].signal(syscall.SIGSTOP)
+			f.freeze()
 			stopped := time.Now()
 			s.end(f)
 			f.agents[f.other].runsUntil(stopped.Add(freezeTime))
@@ -78,6 +78,23 @@ func startFrozenStore(t *testing.T, more ...string) *frozenStore {
 	return f
 }
 
+// freeze stops the host of the store. A thread that waits for a processor stops when it gets one.
+func (f *frozenStore) freeze() {
+	f.t.Helper()
+	host := f.agents[f.host]
+	host.signal(syscall.SIGSTOP)
+	stopped := func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", host.cmd.Process.Pid))
+		return len(threads) > 0 && !slices.ContainsFunc(threads, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err == nil && !strings.Contains(string(text), ") T ")
+		})
+	}
+	if !eventually(waitLimit, stopped) {
+		f.t.Fatal("the host of the store is not stopped")
+	}
+}
+
 func (f *frozenStore) line(rank int) string { return "rank " + strconv.Itoa(rank) + " runs" }
 
 // exit ends both workers of an agent.
@@ -102,7 +119,7 @@ func (f *frozenStore) exitOne(rank int, code string) {
 func TestQuestionsWhileTheStoreIsFrozen(t *testing.T) {
 	t.Parallel()
 	f := startFrozenStore(t, "--peer-timeout", "1m")
-	f.agents[f.host].signal(syscall.SIGSTOP)
+	f.freeze()
 	const why = `only (this node|this agent) has answered: cannot ask the agents of job ` +
 		`"[^"]+": the store has not answered for 3s`
 	for command, ofOther := range map[string]string{
