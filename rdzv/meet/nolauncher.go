@@ -149,7 +149,7 @@ func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{})
 			limit = 2 * restTimeout
 		}
 		switch agents := 1 + s.waiting; {
-		case agents >= size:
+		case agents >= size && !s.better: // or else both could, if a beacon of an old host has misled
 			return true
 		case !s.joined && agents <= size/2:
 			since = time.Time{}
