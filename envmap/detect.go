@@ -1,12 +1,15 @@
 package envmap
 
 import (
+	"cmp"
 	"io/fs"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"rdzv/internal/spelling"
 )
 
 // Given decides a placement together with the environment, see DetectGiven. The zero value leaves
@@ -185,10 +188,8 @@ func choose(env Env, given Given) (l recogniser, why string, err error) {
 		l, why = recognise(env, given)
 		return l, why, nil
 	}
-	if !slices.Contains(Choices(), string(choice)) {
-		return recogniser{}, "",
-			&Error{Text: "cannot use launcher " + strconv.Quote(string(choice)) +
-				": not one of " + strings.Join(Choices(), ", ")}
+	if err := choice.Check(); err != nil {
+		return recogniser{}, "", err
 	}
 	names, several := aliases[choice]
 	if !several {
@@ -257,6 +258,25 @@ func Choices() []string {
 		names = append(names, string(l.name))
 	}
 	return slices.Compact(names)
+}
+
+// Check rejects what Detect does not accept as a choice, and suggests what was probably meant.
+func (l Launcher) Check() error {
+	if l == "" || slices.Contains(Choices(), string(l)) {
+		return nil
+	}
+	err := &Error{Text: "cannot use launcher " + strconv.Quote(string(l)) + ": not one of " +
+		strings.Join(Choices(), ", ")}
+	name := strings.ToLower(string(l))
+	near := map[string]string{
+		"ompi": "openmpi", "open-mpi": "openmpi", "mpirun": "openmpi", "srun": "slurm",
+		"sbatch": "slurm", "mpiexec": "mpich", "impi": "intelmpi", "k8s": "kubernetes",
+		"trainer": "kubeflow", "pytorch": "torchrun",
+	}[name]
+	if near = cmp.Or(near, spelling.Nearest(name, Choices())); near != "" {
+		err.Hint = "did you mean --launcher " + near + "?"
+	}
+	return err
 }
 
 // checkOthers looks at other launchers whose variables are also set. A launcher in whose allocation

@@ -52,7 +52,7 @@ type checkFlags struct {
 
 func newCheckFlags() *checkFlags {
 	f := &checkFlags{options: options.New()}
-	*f.options.JoinTimeout() = 2 * time.Minute
+	f.options.Settings.JoinTimeout = 2 * time.Minute
 	return f
 }
 
@@ -113,7 +113,7 @@ func (c *checking) plan(args []string) (*agent.Local, error) {
 	a, o := c.app, c.flags.options
 	words, err := flags.Parse(o.Flags("check", c.flags.groups()), args, a.env)
 	if err != nil {
-		return nil, err
+		return nil, flags.Join(err, o.Check(a.env))
 	}
 	c.words.SetCommand("check", args[:len(args)-len(words)], words)
 	program, badProgram := a.program("check", words, o)
@@ -125,7 +125,7 @@ func (c *checking) plan(args []string) (*agent.Local, error) {
 		return nil, err
 	}
 	a.console.Set(o.Output.Quiet, o.Output.Verbose)
-	c.words.SetJoinTimeout(*o.JoinTimeout())
+	c.words.SetJoinTimeout(o.JoinTimeout())
 	config := o.Config(a.process())
 	config.Check = &agent.Check{
 		Report: func(r check.Report) { c.code = c.print(r) },

@@ -100,7 +100,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	}
 	own, output := e.app.console, e.options.Output
 	own.Set(output.Quiet, output.Verbose)
-	e.words.SetJoinTimeout(*e.options.JoinTimeout())
+	e.words.SetJoinTimeout(e.options.JoinTimeout())
 	e.events = files.NewEvents(output.EventFile, e.limit, func(err error) { own.Warn("%v", err) })
 	config := e.options.Config(e.app.process())
 	if output.TemporaryLogs {

@@ -96,14 +96,20 @@ func TestFlagsInTexts(t *testing.T) {
 }
 
 // A program that embeds an agent reads flags: the comment of each field of agent.Config has its
-// flag.
+// flag, also those of the rules in it.
 func TestFieldsNameTheirFlags(t *testing.T) {
-	source, err := os.ReadFile("../../rdzv/agent/config.go")
-	if err != nil {
-		t.Fatal(err)
+	text := ""
+	for file, name := range map[string]string{"agent": "Config", "internal/job": "Rules"} {
+		source, err := os.ReadFile("../../rdzv/" + file + "/config.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, fields, found := strings.Cut(string(source), "type "+name+" struct {")
+		fields, _, _ = strings.Cut(fields, "\n}\n")
+		if text += fields; !found {
+			t.Errorf("%s has no %s", file, name)
+		}
 	}
-	_, text, _ := strings.Cut(string(source), "type Config struct {")
-	text, _, _ = strings.Cut(text, "\n}\n")
 	// What these set belongs to the command.
 	own := []string{"module", "no-python", "report", "events", "quiet", "verbose"}
 	for _, g := range options.New().Groups() {

@@ -10,7 +10,6 @@ import (
 
 	"rdzv/cmd/rdzv/internal/early"
 	"rdzv/cmd/rdzv/internal/flags"
-	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/envmap"
 	"rdzv/internal/hint"
 	"rdzv/rdzv/agent"
@@ -49,7 +48,7 @@ func (a *app) getRank(args []string) int {
 	n, err := what.Of(a.env, launcher)
 	switch {
 	case err != nil:
-		return a.fail(cmp.Or(options.CheckLauncher(name), err))
+		return a.fail(err)
 	case n == envmap.Unknown && !f.Changed("default"):
 		return a.fail(unknown(what, a.env, launcher))
 	case n == envmap.Unknown:

@@ -32,7 +32,7 @@ func (a *app) program(command string, words []string, o *options.Options) ([]str
 		return nil, hint.With(fmt.Errorf("cannot run %s: %q is after --, where the program must be",
 			command, words[0]), "flags of rdzv are before --")
 	case torchrun.RunPath,
-		strings.HasSuffix(words[0], ".py") && !runsItself(words[0], o.Directory()):
+		strings.HasSuffix(words[0], ".py") && !runsItself(words[0], o.Settings.Dir):
 		return slices.Concat(python, words), nil
 	}
 	return words, nil

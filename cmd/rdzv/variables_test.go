@@ -16,13 +16,15 @@ func TestVariablesOfFlags(t *testing.T) {
 	if strings.Contains(overview, "Every flag can be given") {
 		t.Error("the overview says that every flag can be given in the environment")
 	}
-	values := map[string]string{"bool": "true", "int": "3", "nodes": "3", "duration": "3s",
-		"capture": "never"}
+	values := map[string]string{ // of types and flags
+		"bool": "true", "int": "3", "nodes": "3", "duration": "3s", "capture": "never", "ports": "3-4",
+		"as": "openmpi", "no-restart-on": "3",
+	}
 	for _, c := range allCommands() {
 		for _, r := range c.Rows() {
 			f := flags.Define(flags.New(c.Name), c.Groups)
 			flag := f.Lookup(r.Name())
-			value := cmp.Or(values[flag.Value.Type()], "text")
+			value := cmp.Or(values[flag.Value.Type()], values[flag.Name], "text")
 			if _, err := flags.Parse(f, nil, envmap.Env{flags.Variable(r.Name()): value}); err != nil {
 				t.Errorf("rdzv %s with %s=%s: %v", c.Name, flags.Variable(r.Name()), value, err)
 			}

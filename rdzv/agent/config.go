@@ -1,10 +1,8 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"io/fs"
-	"math"
 	"os"
 	"time"
 
@@ -14,8 +12,6 @@ import (
 	"rdzv/rdzv/agent/internal/output"
 	"rdzv/rdzv/check"
 	"rdzv/rdzv/etcd"
-	"rdzv/rdzv/meet"
-	"rdzv/rdzv/presence"
 	"rdzv/wrap"
 )
 
@@ -98,10 +94,9 @@ type Config struct {
 	// PortLow and PortHigh (--port-range) are the range of the store's port; both 0 is 29600 to 29999.
 	PortLow, PortHigh int
 
-	// Rules (--max-restarts, --no-restart-on, --spares, --last-call, --exit-timeout) are those of the
-	// agent that leads the job. With MinNodes a LastCall of 0 is 30 s, see [None]. Spares are without
-	// a launcher besides Nodes, under srun among its tasks, one on each node. See [AttemptFailed]
-	// about Restarts.
+	// Rules are those of the agent that leads the job. With MinNodes a LastCall of 0 is 30 s, see
+	// [None]. Spares are without a launcher besides Nodes, under srun among its tasks, one on each
+	// node. See [AttemptFailed] about Restarts.
 	rdzv.Rules
 
 	// JoinTimeout (--join-timeout) is how long to wait until all agents have joined; 0 is 10 min, and
@@ -260,58 +255,6 @@ const DefaultStoreTimeout = time.Minute
 const MinPeerTimeoutInEtcd = 5 * time.Second
 
 const maxPort = 65535
-
-// None is the value of Config.Grace, JoinTimeout and LastCall for no time at all, because 0 is
-// their default: workers are killed at once, there is no limit, no last call.
-const None time.Duration = math.MinInt64
-
-// Defaults has the values of the fields whose zero value stands for another one, except for
-// StoreTimeout, which depends on others. They are those of "rdzv exec".
-func Defaults() Config {
-	return Config{
-		Rules:       rdzv.Rules{LastCall: 30 * time.Second},
-		JoinTimeout: 10 * time.Minute, Grace: 10 * time.Second,
-		PeerTimeout: presence.DefaultTimeout, HealthTimeout: time.Minute,
-		PortLow: meet.DefaultPortLo, PortHigh: meet.DefaultPortHi,
-		Device: envmap.DeviceIndex, Bind: envmap.BindNone,
-	}
-}
-
-// orNone is the time of a field that may be None.
-func orNone(value, byDefault time.Duration) time.Duration {
-	if value == None {
-		return 0
-	}
-	return cmp.Or(value, byDefault)
-}
-
-func (c *Config) fill() {
-	d := Defaults()
-	c.JoinTimeout, c.LastCall = orNone(c.JoinTimeout, d.JoinTimeout), orNone(c.LastCall, d.LastCall)
-	c.Grace = orNone(c.Grace, d.Grace)
-	c.PeerTimeout = cmp.Or(c.PeerTimeout, d.PeerTimeout)
-	c.HealthTimeout = cmp.Or(c.HealthTimeout, d.HealthTimeout)
-	c.Device, c.Bind = cmp.Or(c.Device, d.Device), cmp.Or(c.Bind, d.Bind)
-	if c.PortLow == 0 && c.PortHigh == 0 {
-		c.PortLow, c.PortHigh = d.PortLow, d.PortHigh
-	}
-	switch {
-	case c.StoreTimeout != 0:
-	case c.Restarts.Max > 0:
-		c.StoreTimeout = c.PeerTimeout
-	default:
-		c.StoreTimeout = max(DefaultStoreTimeout, c.PeerTimeout)
-	}
-	if c.Root == nil {
-		c.Root = host.NewRoot()
-	}
-	if c.Events == nil {
-		c.Events = func(Event) {}
-	}
-	if c.StoreFailed == nil {
-		c.StoreFailed = func(error) {}
-	}
-}
 
 // CheckShow checks a value of Config.Show.
 func CheckShow(ranks string) error {

@@ -8,6 +8,7 @@ import (
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
+	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/presence"
 )
 
@@ -46,6 +47,10 @@ func TestConfigRejected(t *testing.T) {
 		{func(c *agent.Config) { c.MasterPort = 65536 }, "65536"},
 		{func(c *agent.Config) { c.Device = "gpu" }, `"gpu"`},
 		{func(c *agent.Config) { c.Set = []string{"NAME={rnak}"} }, "rnak"},
+		{
+			func(c *agent.Config) { c.Restarts.Never = []int{3, 256} },
+			`--no-restart-on "256": must be exit codes, 1 to 255`,
+		},
 	} {
 		config := config(t, succeed, 1)
 		c.change(&config)
@@ -63,8 +68,13 @@ func TestConfigRejected(t *testing.T) {
 
 // Everything that is wrong is reported together, and a field that excludes another one by name.
 func TestValidateReportsAll(t *testing.T) {
-	c := agent.Config{Grace: -time.Second, Capture: true, NoCapture: true, Show: "first"}
-	const want = "--grace -1s: must not be negative\n" +
+	c := agent.Config{
+		Launcher: "slrum", Grace: -time.Second, Capture: true, NoCapture: true, Show: "first",
+		Etcd: etcd.Cluster{URLs: []string{"http://user:secret@etcd1"}}, Join: "10.0.0.1:29600/key",
+	}
+	want := `cannot use launcher "slrum": not one of ` + strings.Join(envmap.Choices(), ", ") + "\n" +
+		`cannot use the etcd URL "...@etcd1": must not contain a user` + "\n" +
+		"--grace -1s: must not be negative\n" +
 		"--capture and --capture \"never\" exclude each other\n" +
 		"--capture \"never\": --tag, --log-dir and --show read the output\n" +
 		`--show "first": must be ranks, such as 0 or 0,4-7, local:0, or none`
@@ -92,7 +102,7 @@ func TestZeroConfigIsDefaults(t *testing.T) {
 	d := agent.Defaults()
 	if zero.Grace != d.Grace || zero.JoinTimeout != d.JoinTimeout || zero.LastCall != d.LastCall ||
 		zero.PeerTimeout != d.PeerTimeout || zero.PortLow != d.PortLow ||
-		zero.Device != d.Device || zero.Bind != d.Bind || d.Grace == 0 || d.JoinTimeout == 0 {
+		zero.Device != d.Device || zero.Bind != d.Bind || zero.Etcd.Prefix != d.Etcd.Prefix || d.Grace == 0 || d.JoinTimeout == 0 {
 		t.Errorf("the zero Config is %+v, want %+v", zero, d)
 	}
 	if none.Grace != 0 || none.JoinTimeout != 0 || none.LastCall != 0 {

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -10,9 +12,65 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
 )
+
+// None is the value of Config.Grace, JoinTimeout and LastCall for no time at all, because 0 is
+// their default: workers are killed at once, there is no limit, no last call.
+const None time.Duration = math.MinInt64
+
+// Defaults has the values of the fields whose zero value stands for another one, except for
+// StoreTimeout, which depends on others. They are those of "rdzv exec".
+func Defaults() Config {
+	return Config{
+		Rules:       rdzv.Rules{LastCall: 30 * time.Second},
+		JoinTimeout: 10 * time.Minute, Grace: 10 * time.Second,
+		PeerTimeout: presence.DefaultTimeout, HealthTimeout: time.Minute,
+		PortLow: meet.DefaultPortLo, PortHigh: meet.DefaultPortHi,
+		Etcd:   etcd.Cluster{Prefix: rdzv.DefaultPrefix},
+		Device: envmap.DeviceIndex, Bind: envmap.BindNone,
+	}
+}
+
+// orNone is the time of a field that may be None.
+func orNone(value, byDefault time.Duration) time.Duration {
+	if value == None {
+		return 0
+	}
+	return cmp.Or(value, byDefault)
+}
+
+func (c *Config) fill() {
+	d := Defaults()
+	c.JoinTimeout, c.LastCall = orNone(c.JoinTimeout, d.JoinTimeout), orNone(c.LastCall, d.LastCall)
+	c.Grace = orNone(c.Grace, d.Grace)
+	c.PeerTimeout = cmp.Or(c.PeerTimeout, d.PeerTimeout)
+	c.HealthTimeout = cmp.Or(c.HealthTimeout, d.HealthTimeout)
+	c.Device, c.Bind = cmp.Or(c.Device, d.Device), cmp.Or(c.Bind, d.Bind)
+	c.Etcd.Prefix = cmp.Or(c.Etcd.Prefix, d.Etcd.Prefix)
+	if c.PortLow == 0 && c.PortHigh == 0 {
+		c.PortLow, c.PortHigh = d.PortLow, d.PortHigh
+	}
+	switch {
+	case c.StoreTimeout != 0:
+	case c.Restarts.Max > 0:
+		c.StoreTimeout = c.PeerTimeout
+	default:
+		c.StoreTimeout = max(DefaultStoreTimeout, c.PeerTimeout)
+	}
+	if c.Root == nil {
+		c.Root = host.NewRoot()
+	}
+	if c.Events == nil {
+		c.Events = func(Event) {}
+	}
+	if c.StoreFailed == nil {
+		c.StoreFailed = func(error) {}
+	}
+}
 
 // A SettingError says that no agent could use the value of a field of Config.
 type SettingError struct {
@@ -73,7 +131,7 @@ func (c *Config) validateNodes() error {
 	if err := rdzv.CheckName(c.Job); err != nil {
 		badName = err.Error()
 	}
-	return errors.Join(
+	return errors.Join(c.Launcher.Check(),
 		setting(c.Nodes < 0 || c.Nodes > envmap.MaxTasks, "--nodes", c.Nodes, "must be 1 to %d",
 			envmap.MaxTasks),
 		setting(c.MinNodes < 0 || c.MinNodes > c.Nodes, "--nodes MIN:MAX", c.MinNodes, "must be 1 to %d",
@@ -88,13 +146,14 @@ func (c *Config) validateNodes() error {
 }
 
 func (c *Config) validateStore() (err error) {
-	lo, hi, external := c.PortLow, c.PortHigh, c.Etcd.Given()
+	badEtcd := c.Etcd.Check() // its message has no password that is in a URL
+	lo, hi, external := c.PortLow, c.PortHigh, c.Etcd.Given() && badEtcd == nil
 	if c.Store != "" {
 		_, _, err = meet.ParseStore(c.Store)
 	}
 	return errors.Join(err,
 		setting(lo < 1 || hi > maxPort || lo > hi, "--port-range", fmt.Sprintf("%d-%d", lo, hi),
-			"must be LOW-HIGH within 1 to %d", maxPort),
+			"must be LOW-HIGH within 1 to %d, such as 29600-29999", maxPort),
 		exclusive(external && c.Store != "", "--store URL", "--store HOST"),
 		exclusive(external && c.Insecure, "--store", "--insecure"),
 		setting(external && c.Join != "", "--store", c.Etcd.String(), "RDZV_JOIN names another store"),
@@ -102,7 +161,7 @@ func (c *Config) validateStore() (err error) {
 			"variables are exported through https:// only"),
 		exclusive(c.Insecure && c.TokenFile != "", "--insecure", "--token-file"),
 		exclusive(c.Insecure && c.exports(), "--insecure", "--export"),
-		c.Etcd.Check(), meet.CheckNet(c.Networks))
+		badEtcd, meet.CheckNet(c.Networks))
 }
 
 func (c *Config) validateTimes() error {
@@ -130,8 +189,12 @@ func (c *Config) validateTimes() error {
 	return errors.Join(errs...)
 }
 
-func (c *Config) validateRestarts() error {
-	return errors.Join(
+func (c *Config) validateRestarts() (badCodes error) {
+	for _, code := range c.Restarts.Never {
+		badCodes = errors.Join(badCodes, setting(code < 1 || code > 255, "--no-restart-on",
+			strconv.Itoa(code), "must be exit codes, 1 to 255, such as 3,139"))
+	}
+	return errors.Join(badCodes,
 		setting(c.Restarts.Max < 0, "--max-restarts", c.Restarts.Max, negative),
 		setting(c.Spares < 0, "--spares", c.Spares, negative),
 		setting(c.Spares > 0 && c.Restarts.Max == 0, "--spares", c.Spares,

@@ -36,16 +36,17 @@ const defaultPort = "2379"
 // IsURL tells whether a text names members of a cluster, and not the host of a store.
 func IsURL(text string) bool { return strings.Contains(text, "://") }
 
-// ParseURLs reads URLs that are separated by commas. An error has none of their passwords.
-func ParseURLs(text string) (urls []string, err error) {
+// ParseURLs reads URLs that are separated by commas, and adds the port to those without. One that
+// cannot be read is as it is: Cluster.Check says why.
+func ParseURLs(text string) (urls []string) {
 	for one := range strings.SplitSeq(text, ",") {
-		parsed, err := parseURL(strings.TrimSpace(one))
-		if err != nil {
-			return nil, err
+		one = strings.TrimSpace(one)
+		if parsed, err := parseURL(one); err == nil {
+			one = parsed.String()
 		}
-		urls = append(urls, parsed.String())
+		urls = append(urls, one)
 	}
-	return urls, nil
+	return urls
 }
 
 // parseURL reads one URL and adds the port if there is none.
@@ -82,7 +83,7 @@ func (c Cluster) String() string { return strings.Join(c.URLs, ", ") }
 // GoString is String: no format has the password.
 func (c Cluster) GoString() string { return c.String() }
 
-// Check rejects what no cluster accepts.
+// Check rejects what no cluster accepts. An error has no password.
 func (c Cluster) Check() error {
 	if !c.Given() {
 		return nil

@@ -8,19 +8,20 @@ import (
 	"rdzv/rdzv/restart"
 )
 
-// Rules are what the user of a job decides and its leader applies.
+// Rules are what the user of a job decides and its leader applies. Each has its flag in
+// parentheses, as the fields of agent.Config.
 type Rules struct {
-	// Restarts says after which failures all workers of the job are started again. The zero value is:
-	// after none.
+	// Restarts (--max-restarts, --no-restart-on) says after which failures all workers of the job are
+	// started again. The zero value is: after none.
 	Restarts restart.Policy
-	// Spares is how many agents of the job run no workers until they take over the ranks of a lost
-	// one. All agents must have the same.
+	// Spares (--spares) is how many agents of the job run no workers until they take over the ranks of
+	// a lost one. All agents must have the same.
 	Spares int
-	// LastCall is how long a job with a variable number of tasks waits for more of them when as many
-	// as it needs have joined.
+	// LastCall (--last-call) is how long a job with a variable number of tasks waits for more of them
+	// when as many as it needs have joined.
 	LastCall time.Duration
-	// ExitTimeout stops the workers that still run so long after the first one succeeded; 0 never
-	// does.
+	// ExitTimeout (--exit-timeout) stops the workers that still run so long after the first one
+	// succeeded; 0 never does.
 	ExitTimeout time.Duration
 }
 

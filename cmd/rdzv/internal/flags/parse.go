@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -95,8 +96,6 @@ func missingValue(f *pflag.FlagSet, flag, value string) error {
 // requirement says what the value of a flag must be that cannot be read for this reason.
 func requirement(flag *pflag.Flag, err error) string {
 	switch flag.Value.Type() {
-	case "nodes":
-		return "must be a whole number, or MIN:MAX with MIN from 1 to MAX"
 	case "int":
 		return "must be a whole number"
 	case "duration":
@@ -129,11 +128,26 @@ func parseError(f *pflag.FlagSet, word string, err error) error {
 		if err.GetValue() == "" {
 			return missingValue(f, name, "")
 		}
-		return fmt.Errorf("cannot run %s: %s %q: %s",
-			f.Name(), name, err.GetValue(), requirement(flag, err))
+		var value any = err.GetValue()
+		if refused, is := errors.AsType[*Refused](err); is {
+			value = refused.Value
+		}
+		if text, is := value.(string); is {
+			value = strconv.Quote(text)
+		}
+		return fmt.Errorf("cannot run %s: %s %v: %s", f.Name(), name, value, requirement(flag, err))
 	}
 	return fmt.Errorf("cannot run %s: %w", f.Name(), err)
 }
+
+// Refused is an error of a flag's value that names what is wrong with it, if that is only a part of
+// the text, or a number.
+type Refused struct {
+	Value  any
+	Reason string // what it must be
+}
+
+func (r *Refused) Error() string { return r.Reason }
 
 // UnknownVariables is a line about each variable that begins with RDZV_, is not one of those known,
 // and means nothing. It does not have the value, which may be a token. instead has what to use in

@@ -3,7 +3,6 @@ package options
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"rdzv/cmd/rdzv/internal/flags"
@@ -31,17 +30,6 @@ func (c command) ofConfig(err error) error {
 		problems = append(problems, err)
 	}
 	return flags.Join(problems...)
-}
-
-// reject is the error of one flag, nil unless its value is bad.
-func (c command) reject(bad bool, flag string, value any, why string) error {
-	if !bad {
-		return nil
-	}
-	if text, ok := value.(string); ok {
-		value = strconv.Quote(text)
-	}
-	return fmt.Errorf("cannot run %s: --%s %v: %s", c, flag, value, why)
 }
 
 // exclusive is the error of two flags, or their variables, nil unless both are given.

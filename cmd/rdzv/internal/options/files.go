@@ -73,7 +73,7 @@ func (o *Options) checkFile(p Process, out ownFile, path string, others [][2]str
 		}
 	}
 	err := files.Check(path, out.replaced)
-	if errors.Is(err, fs.ErrNotExist) && o.Output.inLogDir(path) {
+	if errors.Is(err, fs.ErrNotExist) && o.inLogDir(path) {
 		return nil
 	}
 	return err
@@ -88,10 +88,10 @@ func (o *Options) files() (named [][2]string) {
 			}
 		}
 	}
-	if o.environment.exportFile != "" {
-		named = append(named, [2]string{"--export @FILE", o.environment.exportFile})
+	if o.Settings.ExportFile != "" {
+		named = append(named, [2]string{"--export @FILE", o.Settings.ExportFile})
 	}
-	if dir := strings.TrimRight(o.Output.logDir, "/"); dir != "" {
+	if dir := strings.TrimRight(o.Settings.LogDir, "/"); dir != "" {
 		named = append(named, [2]string{"--log-dir", dir}, [2]string{"--log-dir", dir + "/latest"})
 	}
 	return named
@@ -99,8 +99,8 @@ func (o *Options) files() (named [][2]string) {
 
 // inLogDir tells whether path is in a directory that will be there when the workers have started,
 // because of --log-dir.
-func (o *Output) inLogDir(path string) bool {
-	below, err := filepath.Rel(o.logDir, path)
-	return o.logDir != "" && err == nil && filepath.IsLocal(below) &&
+func (o *Options) inLogDir(path string) bool {
+	below, err := filepath.Rel(o.Settings.LogDir, path)
+	return o.Settings.LogDir != "" && err == nil && filepath.IsLocal(below) &&
 		(!strings.Contains(below, "/") || strings.HasPrefix(below, "latest/"))
 }

@@ -34,7 +34,7 @@ func TestFlagOverVariableOverDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := o.settings(env)
+	got := o.Settings
 	want := agent.Config{
 		Grace: 3 * time.Second, Nodes: 2, JoinTimeout: 10 * time.Minute,
 		Set: []string{"A={rank}", "B=x y"}, Networks: []string{"10.0.0.0/8"},
@@ -73,7 +73,7 @@ func TestTorchrunFlags(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := o.settings(env)
+		got := o.Settings
 		got = agent.Config{
 			Nodes: got.Nodes, ProcsPerNode: got.ProcsPerNode, Store: got.Store,
 			MasterPort: got.MasterPort, Job: got.Job, NodeRank: got.NodeRank, MinNodes: got.MinNodes,
@@ -90,14 +90,15 @@ func TestPortRange(t *testing.T) {
 		lo, hi int
 	}{
 		{"29600-29999", 29600, 29999}, {"1-65535", 1, 65535}, {"7-7", 7, 7},
-		{"", 0, 0}, {"80", 0, 0}, {"80-", 0, 0}, {"0-5", 0, 0}, {"5-4", 0, 0}, {"1-65536", 0, 0},
+		{"", 0, 0}, {"80", 0, 0}, {"0-0", 0, 0}, {"80-", 0, 0}, {"0-5", 0, 0}, {"5-4", 0, 0}, {"1-65536", 0, 0},
 		{"a-b", 0, 0}, {"1-2-3", 0, 0},
 		{"-5", 0, 0},
 	} {
-		s := store{ports: c.text}
-		err := s.readPorts("exec")
-		if s.low != c.lo || s.high != c.hi || (err == nil) != (c.lo != 0) {
-			t.Errorf("--port-range %q: %d, %d, %v; want %d, %d", c.text, s.low, s.high, err, c.lo, c.hi)
+		o, _, err := readOptions(nil, "--port-range="+c.text)
+		got := o.Settings
+		if (err == nil) != (c.lo != 0) || err == nil && (got.PortLow != c.lo || got.PortHigh != c.hi) {
+			t.Errorf("--port-range %q: %d, %d, %v; want %d, %d", c.text, got.PortLow, got.PortHigh, err,
+				c.lo, c.hi)
 		}
 	}
 }
@@ -128,7 +129,7 @@ func TestMostRestarts(t *testing.T) {
 		o, _, err := readOptions(nil, strings.Fields(args)...)
 		if err != nil {
 			t.Errorf("%s: %v", args, err)
-		} else if got := o.settings(nil).Restarts.Max; got != want {
+		} else if got := o.Settings.Restarts.Max; got != want {
 			t.Errorf("%s: %d restarts, want %d", args, got, want)
 		}
 	}
@@ -142,7 +143,7 @@ func TestEndpointWithAnyPort(t *testing.T) {
 		o, _, err := readOptions(nil, "--rdzv-endpoint", endpoint)
 		if err != nil {
 			t.Errorf("%s: %v", endpoint, err)
-		} else if got := o.settings(nil).Store; got != want {
+		} else if got := o.Settings.Store; got != want {
 			t.Errorf("%s: store %q, want %q", endpoint, got, want)
 		}
 	}

@@ -1,6 +1,7 @@
 package options
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/envmap"
+	"rdzv/rdzv/agent"
 )
 
 // Torchrun are the flags of torchrun that exec accepts besides its own, so that a whole command
@@ -25,8 +27,8 @@ type Torchrun struct {
 	RunPath  bool // the program is run by Python, whatever its name
 
 	ignored    []string // as they are given
-	redirects  string
-	tee        string
+	redirects  bothStreams
+	tee        bothStreams
 	localRanks string
 }
 
@@ -43,8 +45,8 @@ func (t *Torchrun) define(f *pflag.FlagSet) {
 	own.BoolVarP(&t.Module, "module", "m", false, "")
 	own.BoolVar(&t.NoPython, "no-python", false, "")
 	own.BoolVar(&t.RunPath, "run-path", false, "")
-	own.StringVarP(&t.redirects, "redirects", "r", "0", "")
-	own.StringVarP(&t.tee, "tee", "t", "0", "")
+	own.VarP(&t.redirects, "redirects", "r", "")
+	own.VarP(&t.tee, "tee", "t", "")
 	own.StringVar(&t.localRanks, "local-ranks-filter", "", "")
 	for _, name := range []string{
 		"rdzv-backend", "rdzv-conf", "local-addr", "role", "start-method", "monitor-interval",
@@ -100,30 +102,37 @@ func setNUMABinding(f *pflag.FlagSet, mode string) error {
 	return f.Set("bind", "numa")
 }
 
-// apply sets what --redirects, --tee and --local-ranks-filter mean. temporary is the directory for
-// temporary files.
-func (t *Torchrun) apply(c command, o *Output, temporary string) error {
-	if t.localRanks != "" && o.show == "" {
-		o.show = "local:" + t.localRanks
+// bothStreams is the value of --redirects and --tee: 3 for stdout and stderr, 0 for neither.
+type bothStreams bool
+
+func (b *bothStreams) Set(text string) error {
+	if text != "0" && text != "3" {
+		return errors.New("must be 0 or 3, because rdzv keeps stdout and stderr of a rank in one file; " +
+			"--show RANKS chooses what is shown")
 	}
-	for _, flag := range [...][2]string{{"redirects", t.redirects}, {"tee", t.tee}} {
-		switch name, value := flag[0], flag[1]; {
-		case value == "0":
-		case value != "3":
-			return c.reject(true, name, value, "must be 0 or 3, because rdzv keeps stdout and stderr of "+
-				"a rank in one file; --show RANKS chooses what is shown")
-		case name == "tee":
-			o.tag = true
-		default:
-			if o.show == "" {
-				o.show = "none"
-			}
-			if o.logDir == "" {
-				o.logDir, o.TemporaryLogs = temporary, true
-			}
-		}
-	}
+	*b = text == "3"
 	return nil
+}
+
+func (b *bothStreams) String() string { return strconv.FormatBool(bool(*b)) }
+
+func (b *bothStreams) Type() string { return "streams" }
+
+// apply sets what --redirects, --tee and --local-ranks-filter mean if no flag of exec says
+// otherwise. temporary is the directory for temporary files.
+func (t *Torchrun) apply(c *agent.Config, o *Output, temporary string) {
+	if t.localRanks != "" && c.Show == "" {
+		c.Show = "local:" + t.localRanks
+	}
+	if t.tee {
+		_ = tag{c}.Set("true")
+	}
+	if t.redirects {
+		c.Show = cmp.Or(c.Show, "none")
+	}
+	if t.redirects && c.LogDir == "" {
+		c.LogDir, o.TemporaryLogs = temporary, true
+	}
 }
 
 // IgnoredLine names the flags that mean nothing here, "" if there are none.
