@@ -1,11 +1,11 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 
 	"rdzv/cmd/rdzv/internal/completion"
-	"rdzv/cmd/rdzv/internal/manpage"
 )
 
 const completionHelp = `Usage: rdzv completion bash|zsh|fish
@@ -45,9 +45,15 @@ Exit status:
     2        wrong usage
 `
 
+// manual is the manual page, with {version} where the version of rdzv is.
+//
+//go:embed rdzv.1
+var manual string
+
 func (a *app) man(args []string) int {
 	if len(args) > 0 {
 		return a.usage(fmt.Errorf("cannot run man: unexpected argument %q", args[0]), "man")
 	}
-	return a.print(manpage.Of(thisBuild().version, overviewHelp(a.commands), a.commands.listed()))
+	version := strings.ReplaceAll(thisBuild().version, "-", `\-`)
+	return a.print(strings.Replace(manual, "{version}", version, 1))
 }

@@ -22,15 +22,25 @@ func Part(t *testing.T, page, name, text string) {
 	}
 	begin := "<!-- generated: " + name + " -->\n"
 	before, rest, found := strings.Cut(string(data), begin)
-	is, after, ended := strings.Cut(rest, end)
+	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
 		t.Fatalf("%s has no lines %q and %q", page, begin, end)
 	}
-	want := strings.TrimRight(text, "\n") + "\n"
+	File(t, page, before+begin+strings.TrimRight(text, "\n")+"\n"+end+after)
+}
+
+// File checks that a page is a text, or makes it so with -update.
+func File(t *testing.T, page, want string) {
+	t.Helper()
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := string(data)
 	switch {
 	case is == want:
 	case *update:
-		if err := os.WriteFile(page, []byte(before+begin+want+end+after), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	default:
