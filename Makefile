@@ -167,7 +167,7 @@ mutants:
 
 SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/testbed/hosts integration/testbed/slurm bench/*.sh \
 	$(addprefix tools/kubernetes/,build cluster images) examples/*/*.sh \
-	examples/slurm/train.sbatch
+	examples/slurm/train.sbatch cmd/rdzv/internal/completion/program.bash
 
 # SCHEDULES=N runs as many; go test -args -seed N prints one.
 SCHEDULES ?= 100000

@@ -103,34 +103,6 @@ func insideWorker(command string, err error, advice string) error {
 	return err
 }
 
-// command is one subcommand. run returns the exit code.
-type command struct {
-	flags.Command
-	run func(a *app, args []string) int
-}
-
-// commands are subcommands in the order in which help lists them.
-type commands []command
-
-func (all commands) find(name string) (command, bool) {
-	for _, c := range all {
-		if c.Name == name {
-			return c, true
-		}
-	}
-	return command{}, false
-}
-
-// listed are the commands that help lists.
-func (all commands) listed() (list []flags.Command) {
-	for _, c := range all {
-		if c.Summary != "" {
-			list = append(list, c.Command)
-		}
-	}
-	return list
-}
-
 // variables are the RDZV_ variables that a user can set, or exec and env set for workers.
 func (all commands) variables() []string {
 	known := []string{
@@ -138,7 +110,7 @@ func (all commands) variables() []string {
 		"RDZV_EXPORT_FILE", options.UserVariable,
 	}
 	for _, c := range all {
-		for _, g := range c.Groups {
+		for _, g := range c.groups {
 			for _, r := range g.Rows {
 				if !g.NoEnv {
 					known = append(known, flags.Variable(r.Name()))
@@ -159,12 +131,12 @@ func (all commands) withoutVariable() map[string]string {
 		"RDZV_HEAD_START": "the head start of rank 0 is always 200 ms",
 	}
 	for _, c := range all {
-		for _, g := range c.Groups {
+		for _, g := range c.groups {
 			for _, r := range g.Rows {
 				name := flags.Variable(r.Name())
 				if g.NoEnv && !slices.Contains(known, name) && instead[name] == "" {
 					instead[name] = strings.TrimSpace(
-						fmt.Sprintf("use rdzv %s --%s %s", c.Name, r.Name(), r.Argument()))
+						fmt.Sprintf("use rdzv %s --%s %s", c.Name(), r.Name(), r.Argument()))
 				}
 			}
 		}
@@ -175,7 +147,7 @@ func (all commands) withoutVariable() map[string]string {
 // warnOfVariables says that variables are ignored that are named as flags of this command.
 func (a *app) warnOfVariables(c command) {
 	instead := commands{c}.withoutVariable()
-	for _, r := range c.Rows() {
+	for _, r := range c.rows() {
 		name := flags.Variable(r.Name())
 		if a.env[name] != "" && instead[name] != "" &&
 			!slices.Contains(a.commands.variables(), name) {

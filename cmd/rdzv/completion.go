@@ -3,7 +3,10 @@ package main
 import (
 	_ "embed"
 	"fmt"
+	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"rdzv/cmd/rdzv/internal/completion"
 )
@@ -21,16 +24,37 @@ Exit status:
 `
 
 func (a *app) completion(args []string) int {
-	switch strings.Join(args, " ") {
-	case "bash":
-		return a.print(completion.Bash(a.commands.listed()))
-	case "zsh":
-		return a.print(completion.Zsh(a.commands.listed()))
-	case "fish":
-		return a.print(completion.Fish(a.commands.listed()))
+	script, err := completion.Script(strings.Join(args, " "))
+	if err != nil {
+		return a.usage(err, "completion")
 	}
-	return a.usage(fmt.Errorf("cannot print the completion for %q: must be bash, zsh or fish",
-		strings.Join(args, " ")), "completion")
+	return a.print(script)
+}
+
+// addCompletion adds all flags, which cobra completes, and the command that prints where in a
+// command line the program begins. Its arguments are the words after rdzv, up to the one that is
+// being completed.
+func (a *app) addCompletion(root *cobra.Command) error {
+	root.Flags().BoolP("version", "V", false, "print the version")
+	for _, c := range a.commands {
+		if err := completion.Define(c.Command, c.flagSet(), c.rows()); err != nil {
+			return err
+		}
+	}
+	root.AddCommand(&cobra.Command{
+		Use: completion.Program, Hidden: true, DisableFlagParsing: true,
+		Run: func(_ *cobra.Command, args []string) {
+			if len(args) == 0 {
+				return
+			}
+			if c, _ := a.commands.find(args[0]); c.program {
+				if at := completion.ProgramAt(c.flagSet(), args[1:]); at >= 0 {
+					a.print(strconv.Itoa(at+2) + "\n")
+				}
+			}
+		},
+	})
+	return nil
 }
 
 const manHelp = `Usage: rdzv man

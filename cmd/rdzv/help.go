@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"rdzv/cmd/rdzv/internal/advice"
-	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/internal/hint"
 	"rdzv/internal/shell"
 	"rdzv/internal/spelling"
@@ -45,7 +44,7 @@ func (a *app) help(args []string) int {
 		return a.print(overviewHelp(a.commands))
 	case 1:
 		if c, ok := a.commands.find(args[0]); ok {
-			return a.print(c.Help())
+			return a.print(c.help())
 		}
 		err := unknownCommand(a.commands, args, a.environ)
 		if slices.Contains([]string{"network", "restarts", "etcd"}, args[0]) { // of earlier versions
@@ -62,8 +61,10 @@ func (a *app) help(args []string) int {
 // overviewHelp is the overview with the commands that it lists.
 func overviewHelp(all commands) string {
 	var list strings.Builder
-	for _, c := range all.listed() {
-		fmt.Fprintf(&list, "    %-11s%s\n", c.Name, c.Summary)
+	for _, c := range all {
+		if !c.Hidden {
+			fmt.Fprintf(&list, "    %-11s%s\n", c.Name(), c.Short)
+		}
 	}
 	return strings.Replace(overview, "{commands}\n", list.String(), 1)
 }
@@ -110,7 +111,7 @@ func namedElsewhere(name string) string {
 // nearestCommand is the command with a similar name, or whose name has this one in it: get-rank for
 // rank. It is never stop, which ends a job: whoever does not mean it should not read it here.
 func nearestCommand(all commands, name string) string {
-	names := slices.DeleteFunc(flags.Names(all.listed()), func(command string) bool {
+	names := slices.DeleteFunc(all.names(), func(command string) bool {
 		return command == "stop"
 	})
 	for _, command := range names {

@@ -17,20 +17,20 @@ import (
 // Every help starts with the usage and an example, has the exit codes, and fits on a terminal.
 func TestHelpIsComplete(t *testing.T) {
 	for _, c := range allCommands() {
-		help := c.Help()
-		if !strings.HasPrefix(help, "Usage: rdzv "+c.Name) {
-			t.Errorf("the help of %s does not begin with its usage:\n%s", c.Name, help)
+		help := c.help()
+		if !strings.HasPrefix(help, "Usage: rdzv "+c.Name()) {
+			t.Errorf("the help of %s does not begin with its usage:\n%s", c.Name(), help)
 		}
 		_, text, _ := strings.Cut(help, "\n\n")
 		example, _, _ := strings.Cut(text, "\n\n")
 		if !strings.HasPrefix(example, "    ") || !strings.Contains(example, "rdzv ") {
-			t.Errorf("the help of %s has no example after the usage, but\n%s", c.Name, example)
+			t.Errorf("the help of %s has no example after the usage, but\n%s", c.Name(), example)
 		}
 		if !strings.Contains(help, "\nExit status") {
-			t.Errorf("the help of %s has no paragraph Exit status", c.Name)
+			t.Errorf("the help of %s has no paragraph Exit status", c.Name())
 		}
-		if c.Summary == "" && !strings.Contains(overview, `"rdzv `+c.Name) {
-			t.Errorf("the overview does not mention %s", c.Name)
+		if c.Hidden && !strings.Contains(overview, `"rdzv `+c.Name()) {
+			t.Errorf("the overview does not mention %s", c.Name())
 		}
 	}
 	for _, text := range append([]string{overviewHelp(allCommands()), briefHelp()}, helps()...) {
@@ -49,12 +49,12 @@ func helpOf(t *testing.T, name string) string {
 	if !ok {
 		t.Fatalf("there is no command %s", name)
 	}
-	return c.Help()
+	return c.help()
 }
 
 func helps() (texts []string) {
 	for _, c := range allCommands() {
-		texts = append(texts, c.Help())
+		texts = append(texts, c.help())
 	}
 	return texts
 }
@@ -83,15 +83,15 @@ func TestBriefHelpHasFlagsOfExec(t *testing.T) {
 // The help of a command has every flag with its variable and its default.
 func TestHelpNamesEveryFlag(t *testing.T) {
 	for _, c := range allCommands() {
-		texts := flagTexts(t, c.Help())
-		for _, g := range c.Groups {
-			f := flags.Define(flags.New(c.Name), []flags.Group{g})
+		texts := flagTexts(t, c.help())
+		for _, g := range c.groups {
+			f := flags.Define(flags.New(c.Name()), []flags.Group{g})
 			f.VisitAll(func(flag *pflag.Flag) {
 				switch text, hasText := texts[flag.Name]; {
 				case hasText && !g.NoEnv:
-					checkFlagText(t, c.Name, flag, text)
-				case !hasText && !g.Brief, !strings.Contains(c.Help(), "--"+flag.Name):
-					t.Errorf("the help of %s does not have --%s", c.Name, flag.Name)
+					checkFlagText(t, c.Name(), flag, text)
+				case !hasText && !g.Brief, !strings.Contains(c.help(), "--"+flag.Name):
+					t.Errorf("the help of %s does not have --%s", c.Name(), flag.Name)
 				}
 			})
 		}

@@ -6,14 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"rdzv/cmd/rdzv/internal/console"
-	"rdzv/cmd/rdzv/internal/flags"
-	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/envmap"
 )
 
@@ -55,42 +52,4 @@ func ownStderr() *os.File {
 		return os.Stderr
 	}
 	return os.NewFile(uintptr(fd), "/dev/stderr")
-}
-
-// run runs the subcommand and returns the exit code of the process.
-func (a *app) run(args []string) int {
-	if len(args) == 0 {
-		return a.help(nil)
-	}
-	switch args[0] {
-	case "-h", "--help":
-		return a.help(nil)
-	case "-V", "--version":
-		return a.version(nil)
-	}
-	c, ok := a.commands.find(args[0])
-	if !ok {
-		return a.usage(unknownCommand(a.commands, args, a.environ), "")
-	}
-	switch asked := c.helpFlag(args[1:]); {
-	case asked == "-h" && c.Name == "exec":
-		return a.print(briefHelp())
-	case asked != "":
-		return a.print(c.Help())
-	}
-	a.warnOfVariables(c)
-	return c.run(a, args[1:])
-}
-
-// helpFlag is the flag that asks for help, "" if there is none. It is not a flag of a program.
-func (c command) helpFlag(args []string) string {
-	for _, flag := range []string{"--help", "-h"} {
-		at := slices.Index(args, flag)
-		end := slices.Index(args, "--")
-		if at >= 0 && (end < 0 || at < end) &&
-			(!c.Program || flags.Asks(options.New().Flags(c.Name, c.Groups), args, flag)) {
-			return flag
-		}
-	}
-	return ""
 }

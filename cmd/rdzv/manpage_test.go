@@ -23,16 +23,16 @@ func TestGeneratedManual(t *testing.T) {
 	text, status := strings.Builder{}, ""
 	text.WriteString(markdown(description))
 	for _, c := range allCommands() {
-		if c.Summary == "" {
+		if c.Hidden {
 			continue
 		}
-		usage, prose := cutUsage(c.Prose)
-		if c.Name == "exec" {
+		usage, prose := cutUsage(c.Long)
+		if c.Name() == "exec" {
 			prose, status, _ = strings.Cut(prose, "Exit status")
 		}
 		before, after, _ := strings.Cut(prose, "{flags}\n")
-		text.WriteString("# rdzv " + c.Name + "\n\n" + escaped(usage) + "\n\n" + markdown(before))
-		for _, g := range c.Groups {
+		text.WriteString("# rdzv " + c.Name() + "\n\n" + escaped(usage) + "\n\n" + markdown(before))
+		for _, g := range c.groups {
 			text.WriteString(groupMarkdown(g))
 		}
 		text.WriteString("\n" + markdown(after))

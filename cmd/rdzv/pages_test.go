@@ -27,7 +27,7 @@ func TestCommandsOfPages(t *testing.T) {
 			if !ok {
 				continue // a sentence about rdzv
 			}
-			own := options.New().Flags(m[1], command.Groups)
+			own := options.New().Flags(m[1], command.groups)
 			commandsSeen++
 			for _, word := range strings.Fields(m[2]) {
 				if word == "--" || strings.HasSuffix(word, ".py") {

@@ -20,7 +20,7 @@ func TestGeneratedCommands(t *testing.T) {
 		page += fmt.Sprintf("## rdzv %s\n\n```text\n%s```\n\n", title, help)
 	}
 	for _, c := range allCommands() {
-		part(c.Name, c.Help())
+		part(c.Name(), c.help())
 	}
 	pagetest.Part(t, "../../docs/reference/commands.md", "commands", page)
 }

@@ -21,21 +21,21 @@ func TestVariablesOfFlags(t *testing.T) {
 		"as": "openmpi", "no-restart-on": "3",
 	}
 	for _, c := range allCommands() {
-		for _, r := range c.Rows() {
-			f := flags.Define(flags.New(c.Name), c.Groups)
+		for _, r := range c.rows() {
+			f := flags.Define(flags.New(c.Name()), c.groups)
 			flag := f.Lookup(r.Name())
 			value := cmp.Or(values[flag.Value.Type()], values[flag.Name], "text")
 			if _, err := flags.Parse(f, nil, envmap.Env{flags.Variable(r.Name()): value}); err != nil {
-				t.Errorf("rdzv %s with %s=%s: %v", c.Name, flags.Variable(r.Name()), value, err)
+				t.Errorf("rdzv %s with %s=%s: %v", c.Name(), flags.Variable(r.Name()), value, err)
 			}
-			shown := strings.Contains(c.Help()+"\n", " "+flags.Variable(r.Name())+"\n")
-			for _, g := range c.Groups {
+			shown := strings.Contains(c.help()+"\n", " "+flags.Variable(r.Name())+"\n")
+			for _, g := range c.groups {
 				shown = shown || g.Brief && slices.ContainsFunc(g.Rows, func(other flags.Row) bool {
 					return other.Name() == r.Name() // the help of exec shows it
 				})
 			}
 			if flag.Changed != shown {
-				t.Errorf("rdzv %s --%s: taken from %s: %t, shown in the help: %t", c.Name, r.Name(),
+				t.Errorf("rdzv %s --%s: taken from %s: %t, shown in the help: %t", c.Name(), r.Name(),
 					flags.Variable(r.Name()), flag.Changed, shown)
 			}
 		}

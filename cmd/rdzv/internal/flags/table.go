@@ -178,14 +178,3 @@ func (r Row) Choices() []string {
 
 func (r Row) TakesFile() bool      { return r.Argument() == "FILE" }
 func (r Row) TakesDirectory() bool { return r.Argument() == "DIR" }
-
-// Repeatable tells whether the flag can be given several times.
-func (r Row) Repeatable() bool {
-	switch v := r.Value.(type) {
-	case *[]string, *CommaList:
-		return true
-	case pflag.Value:
-		return v.Type() == "stringArray"
-	}
-	return false
-}
