@@ -89,6 +89,9 @@ func TestGeneratedEvents(t *testing.T) {
 			t.Errorf("testdata/events.jsonl has no example of %s", e.Type())
 		}
 	}
+	if strings.Contains(page, "Config") {
+		t.Errorf("the comment of an event names a field of Config, which readers of the page do not know")
+	}
 	pagetest.Part(t, "../../docs/reference/events.md", "events", page)
 }
 

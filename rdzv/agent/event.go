@@ -41,7 +41,7 @@ type (
 	Stragglers  = rdzv.Stragglers
 )
 
-// Placed says what the launcher and the Config determine about this agent. Every agent reports it
+// Placed says what the launcher and the flags determine about this agent. Every agent reports it
 // first, before it looks for the others.
 type Placed struct {
 	Host string `json:"host"` // name of this node
@@ -67,7 +67,7 @@ type FlagIgnored struct {
 	Reason string `json:"reason"` // why it has no effect
 }
 
-// Unprotected says that the job runs without a key (Config.Insecure): whoever can connect to the
+// Unprotected says that the job runs without a key (`--insecure`): whoever can connect to the
 // store can take part. The same agents as for [FlagIgnored] report it.
 type Unprotected struct{}
 
@@ -131,7 +131,7 @@ type InitProgress struct {
 	rdzv.InitProgress
 }
 
-// Stalled says that the workers of the attempt make no progress (Config.StallTimeout). The event
+// Stalled says that the workers of the attempt make no progress (`--stall-timeout`). The event
 // has the stacks of the ranks. Rank 0's agent reports it, before [JobEnded] or [AttemptFailed] if
 // the attempt ends because of it.
 type Stalled struct {
@@ -180,7 +180,7 @@ type JobEnded struct {
 }
 
 // AttemptFailed says that a worker failed, an agent was lost, or an agent leaves, in a job whose
-// workers may be started again (Config.Restarts). Every agent reports it instead of [JobEnded], as
+// workers may be started again (`--max-restarts`). Every agent reports it instead of [JobEnded], as
 // soon as it knows. When all agents have settled, [Restarting] follows, or JobEnded if there is no
 // other attempt. It also has the fields that the verdict of JobEnded has; `kind` is `failed`,
 // `lost`, `stalled`, or `ended` if an agent leaves.

@@ -107,7 +107,7 @@ func (n DifferentCommand) describe() string {
 	return hostAndAddr(n.Host, n.Addr) + ", which runs a different command or --nodes"
 }
 
-// DifferentStore says that another agent of the same job also hosts a store, because Config.Store
+// DifferentStore says that another agent of the same job also hosts a store, because `--store`
 // names different hosts for the two, so that they cannot join the same job. It is reported as often
 // as [DifferentToken], on networks with multicast.
 type DifferentStore struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // Searching says that this agent has not found the store yet; its fields are what it has tried. It
-// is reported at increasing intervals, see Config.ReportEvery. Without a launcher it is first
+// is reported at increasing intervals. Without a launcher it is first
 // reported after 1 s if the user has named the store; on a platform after 10 s, because the names
 // of nodes do not resolve before the nodes exist. Under a launcher only one agent of each node
 // reports it.

@@ -88,7 +88,7 @@ const (
 type Problem struct {
 	// `program_missing`: the program, or its interpreter or script. `program_not_executable`: also
 	// if the script cannot be read. `agent`: rdzv itself cannot run there as asked for.
-	// `difference`: nodes differ (`Config.Strict`). Or `other`
+	// `difference`: nodes differ (`--strict`). Or `other`
 	Kind ProblemKind `json:"kind"`
 	Text string      `json:"text"`           // what it is
 	Hint string      `json:"hint,omitempty"` // what to try
