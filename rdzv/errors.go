@@ -51,6 +51,9 @@ func (e *EarlierRunError) Error() string {
 // to the agent that hosts it, is lost. Calls that need the store return it too.
 var ErrStoreLost = kv.ErrLost
 
+// StoreLostError is ErrStoreLost with the reason, if that is known.
+type StoreLostError = kv.LostError
+
 // ErrWithdrawn is the cause of the end of [Session.Context], and returned by [Session.Leave], if
 // this agent has left the job, which goes on, when it ran no workers, see [Session.Withdraw].
 var ErrWithdrawn = errors.New("this agent has left the job, which goes on without it")

@@ -171,7 +171,7 @@ func TestStrict(t *testing.T) {
 		}
 		var differences []string
 		if !strict {
-			differences = []string{text}
+			differences = []string{"warning: " + text}
 		}
 		var got []string
 		for _, n := range told {

@@ -3,7 +3,6 @@ package rdzv
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"rdzv/rdzv/internal/registration"
@@ -29,7 +28,7 @@ func (s *Session) Next(ctx context.Context, self Member, joinBy time.Time) (*Ses
 	e := &entry{registration: s.registration, config: c, returns: true}
 	// ErrClosed: another agent has ended the job already, and this one has read how.
 	if err := e.try(ctx); err != nil && err != ErrClosed {
-		e.session.life.store.Lose(fmt.Errorf("%w: %w", ErrStoreLost, err))
+		e.session.life.store.Lose(&StoreLostError{Why: err})
 	}
 	return e.session, nil
 }

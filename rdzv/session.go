@@ -3,7 +3,6 @@ package rdzv
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync/atomic"
 
@@ -77,7 +76,7 @@ func watchLost(job string, err error) error {
 	if err == nil {
 		return ErrStoreLost
 	}
-	return fmt.Errorf("%w: cannot watch job %q: %v", ErrStoreLost, job, err)
+	return kv.Lost("cannot watch job %q: %v", job, err)
 }
 
 // Context returns a context that ends with the job. The cause is a *[Verdict], [ErrStoreLost] or

@@ -50,16 +50,16 @@ func TestStallText(t *testing.T) {
 		want  string
 	}{
 		{Stall{Silent: Seconds(15 * time.Minute), Rank: 5, Host: "node2", Collectives: "NCCL: rank 5 is at 1"},
-			"stalled for 15m0s: rank 5 on node2 is behind; NCCL: rank 5 is at 1"},
+			"stalled for 15m0s (--stall-timeout): rank 5 on node2 is behind; NCCL: rank 5 is at 1"},
 		{Stall{Silent: Seconds(time.Minute), Rank: 5, Reason: "its stack differs from the other 3", Collectives: "none"},
-			"stalled for 1m0s: rank 5 is behind (its stack differs from the other 3)"},
+			"stalled for 1m0s (--stall-timeout): rank 5 is behind (its stack differs from the other 3)"},
 		{Stall{Silent: Seconds(time.Minute), Rank: Unknown, Collectives: "NCCL: ranks 1,2 are behind"},
-			"stalled for 1m0s: NCCL: ranks 1,2 are behind"},
+			"stalled for 1m0s (--stall-timeout): NCCL: ranks 1,2 are behind"},
 		{Stall{Silent: Seconds(1499 * time.Millisecond), Rank: Unknown, Reason: "nothing is known", Collectives: "none"},
-			"stalled for 1s: nothing is known"},
+			"stalled for 1s (--stall-timeout): nothing is known"},
 		{Stall{Silent: Seconds(time.Minute), Rank: 1, Host: "node2", Traceback: "ValueError: x", Collectives: "none"},
-			"stalled for 1m0s: rank 1 on node2 printed a traceback and is still running: ValueError: x"},
-		{Stall{Silent: Seconds(time.Hour), Rank: 0}, "stalled for 1h0m0s: rank 0 is behind"},
+			"stalled for 1m0s (--stall-timeout): rank 1 on node2 printed a traceback and is still running: ValueError: x"},
+		{Stall{Silent: Seconds(time.Hour), Rank: 0}, "stalled for 1h0m0s (--stall-timeout): rank 0 is behind"},
 	} {
 		v := Verdict{Kind: Stalled, Stall: &c.stall}
 		if got := v.Error(); got != c.want {

@@ -61,6 +61,15 @@ type (
 // MaxLostGrace is the largest LeaderConfig.LostGrace.
 const MaxLostGrace = rules.MaxLostGrace
 
+// RanksText is "rank 8", or "ranks 4-7" of a list of ranks such as those of [NodeRanks].
+func RanksText(ranks string) string { return record.RanksText(ranks) }
+
+// RankList is "rank 8" or "ranks 0,1 and 3 more".
+func RankList(ranks []int, more int) string { return record.RankList(ranks, more) }
+
+// ExitStatus is how a worker ended, for people: "exit 1" or "killed by SIGKILL".
+func ExitStatus(code int, signal Signal) string { return record.ExitStatus(code, signal) }
+
 // Unknown is a rank or size that the launcher does not provide.
 const Unknown = record.Unknown
 

@@ -89,7 +89,7 @@ func (a *app) checkNodes(args []string) int {
 	c := &checking{
 		app: a, flags: newCheckFlags(), words: words,
 		end: files.Termination{
-			Env: a.env, Console: a.console, Words: words, Limit: &files.Limit{},
+			Env: a.env, Console: a.console, Limit: &files.Limit{},
 		},
 	}
 	local, err := c.plan(args)
@@ -125,7 +125,6 @@ func (c *checking) plan(args []string) (*agent.Local, error) {
 		return nil, err
 	}
 	a.console.Set(o.Output.Quiet, o.Output.Verbose)
-	c.words.SetJoinTimeout(o.JoinTimeout())
 	config := o.Config(a.process())
 	config.Check = &agent.Check{
 		Report: func(r check.Report) { c.code = c.print(r) },
@@ -167,9 +166,11 @@ func (c *checking) codeOf(result agent.Result, err error) int {
 	var message string
 	switch {
 	case errors.As(err, &late):
-		message = c.words.JoinTimedOut(late)
+		message = late.Error()
+		c.app.fail(late)
 	case errors.As(err, &signal):
-		message = c.words.EndedBySignal(signal, true)
+		message = signal.Error()
+		c.app.console.Info("%s", message)
 	case err != nil:
 		err = fmt.Errorf("cannot check the nodes: %w", err)
 		message = err.Error()

@@ -33,7 +33,7 @@ func planned(t *testing.T, dir string, environ, args []string) *agent.Local {
 	a := &app{environ: environ, env: envmap.ParseEnv(environ), console: quiet, dir: dir}
 	words := announce.New(quiet)
 	e := &execution{
-		app: a, options: options.New(), words: words, report: files.NewReport(quiet, words, nil, "", nil),
+		app: a, options: options.New(), words: words, report: files.NewReport(quiet, nil, "", nil),
 	}
 	local, err := e.plan(args)
 	if err != nil {

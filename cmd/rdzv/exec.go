@@ -34,8 +34,8 @@ func (a *app) exec(args []string) int {
 	limit := &files.Limit{Signals: signals}
 	e := &execution{
 		app: a, options: options.New(), signals: signals, words: words, limit: limit,
-		report: files.NewReport(a.console, words, limit, thisBuild().version, time.Now),
-		end:    files.Termination{Env: a.env, Console: a.console, Words: words, Limit: limit},
+		report: files.NewReport(a.console, limit, thisBuild().version, time.Now),
+		end:    files.Termination{Env: a.env, Console: a.console, Limit: limit},
 	}
 	e.others, e.missing = awaitTasks(context.Background())
 	defer e.endLogs()
@@ -100,7 +100,6 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	}
 	own, output := e.app.console, e.options.Output
 	own.Set(output.Quiet, output.Verbose)
-	e.words.SetJoinTimeout(e.options.JoinTimeout())
 	e.events = files.NewEvents(output.EventFile, e.limit, func(err error) { own.Warn("%v", err) })
 	config := e.options.Config(e.app.process())
 	if output.TemporaryLogs {
@@ -204,28 +203,25 @@ func (e *execution) storeFailed(err error) {
 func (e *execution) endedBy(err error, code int) {
 	var late *agent.JoinTimeoutError
 	var signal *agent.SignalError
-	message := err.Error()
+	_, ofEtcd := errors.AsType[*etcd.UnavailableError](err)
+	kind, own := files.ByError, e.app.console
 	switch {
 	case errors.As(err, &late):
-		message = e.words.JoinTimedOut(late)
+		err, kind = late, string(rdzv.Incomplete)
+		own.Fail(err)
 	case errors.As(err, &signal):
-		message = e.words.EndedBySignal(signal, e.announce)
-	}
-	e.end.By(err, code, message)
-	switch {
-	case late != nil:
-		e.report.Write(string(rdzv.Incomplete), code, message)
-	case signal != nil && signal.Withdrawn: // the job has not ended
-	case signal != nil:
-		e.report.Write(string(rdzv.Ended), code, message)
-	default:
-		e.report.Write(files.ByError, code, message)
-		_, ofEtcd := errors.AsType[*etcd.UnavailableError](err)
-		if ofEtcd && !e.announce { // another agent of this node prints the same
-			e.app.console.Verbose("%s", message)
-			return
+		err, kind = signal, string(rdzv.Ended)
+		if e.announce {
+			own.Info("%v", err)
 		}
-		e.app.console.Fail(err)
+	case ofEtcd && !e.announce: // another agent of this node prints the same
+		own.Verbose("%v", err)
+	default:
+		own.Fail(err)
+	}
+	e.end.By(err, code, err.Error())
+	if signal == nil || !signal.Withdrawn { // otherwise the job has not ended
+		e.report.Write(kind, code, err.Error())
 	}
 }
 

@@ -41,7 +41,7 @@ func (a *attempt) jobEnded() JobEnded {
 	e := JobEnded{
 		Job: a.local.Job, Verdict: a.session.Verdict(), Hosting: a.conn.hosting(),
 		Leads: a.session.Leads(), Agreed: a.agreed,
-		StoreRank: rdzv.Unknown,
+		StoreRank: rdzv.Unknown, JoinTimeout: a.local.Config.JoinTimeout,
 	}
 	if cause := context.Cause(a.session.Context()); a.conn.elects() {
 		if !a.conn.sharedStore() {
@@ -49,6 +49,9 @@ func (a *attempt) jobEnded() JobEnded {
 		}
 		if e.Verdict == nil && cause != nil {
 			e.StoreLost = a.conn.lost(cause).Error()
+			if lost, is := errors.AsType[*rdzv.StoreLostError](cause); is && e.Etcd != "" {
+				e.EtcdLost = lost.Why.Error()
+			}
 		}
 	}
 	if e.Verdict == nil && !a.conn.elects() && a.conn.silent.Load() {
@@ -119,6 +122,7 @@ func (a *attempt) notRestarted(reason restart.Reason) JobEnded {
 func (a *attempt) restarting(r rdzv.Restart) Restarting {
 	return Restarting{
 		Restart: r, MaxRestarts: a.world.MaxRestarts, Announce: a.announcer().Restart(),
+		JoinTimeout: a.local.Config.JoinTimeout,
 	}
 }
 

@@ -63,7 +63,10 @@ func (c *connection) lost(err error) error {
 	if !c.sharedStore() || !errors.Is(err, rdzv.ErrStoreLost) {
 		return err
 	}
-	reason := strings.TrimPrefix(err.Error(), rdzv.ErrStoreLost.Error()+": ")
+	reason := err.Error()
+	if lost, is := errors.AsType[*rdzv.StoreLostError](err); is {
+		reason = lost.Why.Error()
+	}
 	if c.meeting.Restarted() {
 		reason = "it was started again"
 	}

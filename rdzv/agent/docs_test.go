@@ -21,7 +21,7 @@ import (
 	"rdzv/rdzv"
 )
 
-// everyEvent has the zero value of each type of event.go, in their order in the reference.
+// everyEvent has the zero value of each type of event, in their order in the reference.
 var everyEvent = []Event{
 	Placed{}, FlagIgnored{}, Unprotected{}, TokenCreated{}, Searching{}, NoPeerYet{}, DifferentToken{},
 	DifferentVersion{}, DifferentCommand{}, DifferentStore{},
@@ -34,12 +34,16 @@ var everyEvent = []Event{
 }
 
 func TestEveryEvent(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	types, listed := map[string]bool{}, map[string]bool{}
-	for _, d := range file.Decls {
+	var decls []ast.Decl
+	for _, name := range []string{"event.go", "eventattempt.go", "eventend.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decls = append(decls, file.Decls...)
+	}
+	for _, d := range decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "Type" {
 			types[f.Recv.List[0].Type.(*ast.Ident).Name] = true
 		}
@@ -57,7 +61,7 @@ func TestEveryEvent(t *testing.T) {
 		listed[reflect.TypeOf(e).Name()] = true
 	}
 	if !maps.Equal(types, listed) {
-		t.Errorf("event.go has the events %v\neveryEvent has %v", types, listed)
+		t.Errorf("the files have the events %v\neveryEvent has %v", types, listed)
 	}
 }
 

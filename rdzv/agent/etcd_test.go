@@ -92,9 +92,13 @@ func TestEtcdIsLost(t *testing.T) {
 	if ran := time.Since(stopped); ran < presence.MinTimeout/2 {
 		t.Errorf("the worker was stopped after %v", ran)
 	}
-	want := rdzv.ErrStoreLost.Error() + ": the store has not answered for 3s"
+	const why = "the store has not answered for 3s"
+	want := rdzv.ErrStoreLost.Error() + ": " + why
 	if !result.StoreLost || result.Verdict != nil || result.Ended.StoreLost != want {
 		t.Errorf("%+v, want %q", result, want)
+	}
+	if got, want := result.Ended.String(), "lost etcd at "+cluster.String()+": "+why; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -68,7 +68,7 @@ func (e *SignalError) Error() string {
 	if e.By != "" {
 		return e.By + " ended the job before it started"
 	}
-	reason := fmt.Sprintf("received signal %d", int(e.Signal))
+	reason := "received " + rdzv.Signal(e.Signal).String()
 	if e.Caller {
 		reason = "stopped by its caller"
 	}

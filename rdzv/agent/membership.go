@@ -180,7 +180,7 @@ func (m *membership) findOtherJob(ctx context.Context) error {
 	}
 	job, err := rdzv.OnlyJob(ctx, m.conn.client)
 	if err != nil {
-		return fmt.Errorf("%w: %w", rdzv.ErrStoreLost, err)
+		return &rdzv.StoreLostError{Why: err}
 	}
 	if job != m.local.Job {
 		m.otherJob = job

@@ -79,11 +79,11 @@ type JoinTimeoutError struct {
 }
 
 func (e *JoinTimeoutError) Error() string {
-	return fmt.Sprintf("timed out after %v: %s", e.Timeout, e.Reason())
+	return timedOut(e.Timeout, e.reason())
 }
 
-// Reason says in one line why the others were not found.
-func (e *JoinTimeoutError) Reason() string {
+// reason says in one line why the others were not found.
+func (e *JoinTimeoutError) reason() string {
 	switch {
 	case e.Search != nil:
 		return e.Search.Error()

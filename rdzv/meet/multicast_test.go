@@ -316,7 +316,8 @@ func TestNothingContradictsDifferentCommand(t *testing.T) {
 		}
 		group.Go(func() { Meet(ctx, c, noHost(t)) })
 	}
-	want := "found no agent of this job, but " + waitFor[DifferentCommand](t, reported).describe()
+	want := "found no agent of this job, but " + waitFor[DifferentCommand](t, reported).Agent() +
+		", which runs a different command or --nodes"
 	if n := waitFor[Searching](t, reported); n.String() != want || n.Hint != "" {
 		t.Errorf("reported %q with hint %q, want %q", n, n.Hint, want)
 	}

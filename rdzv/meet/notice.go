@@ -33,6 +33,35 @@ type NoPeerYet struct {
 	Explained bool `json:"explained,omitempty"`
 }
 
+// String says that nobody has come, "" if that has been explained.
+func (n NoPeerYet) String() string {
+	switch {
+	case n.Explained:
+		return ""
+	case n.NoBeacon:
+		return fmt.Sprintf("no other agent has connected after %v, and no multicast beacon was received",
+			n.Waited.Rounded())
+	}
+	return fmt.Sprintf("no other agent has connected after %v", n.Waited.Rounded())
+}
+
+// Hints are what the user can do about it, besides starting the command of JoinLine, if there is
+// one.
+func (n NoPeerYet) Hints() (hints []string) {
+	if n.Hint != "" {
+		hints = append(hints, n.Hint)
+	}
+	switch {
+	case n.Loopback != "":
+		return append(hints, fmt.Sprintf("%s is each node's own: for agents on other nodes start every "+
+			"node with --store %s", n.Loopback, n.Store))
+	case n.Store.IsValid() && n.JoinLine == "":
+		return append(hints, "if the other nodes cannot find this one, start every node with --store "+
+			n.Store.String())
+	}
+	return hints
+}
+
 // DifferentToken says that an agent of the same job has another token, so that they cannot connect.
 // It is reported once for each such host, at most 16 times.
 type DifferentToken struct {
@@ -47,16 +76,12 @@ type DifferentToken struct {
 	Hint string `json:"hint"`
 }
 
-func (n DifferentToken) String() string {
-	return hostAndAddr(n.Host, n.Addr) + " has a different token"
-}
+func (n DifferentToken) String() string { return n.Agent() + " " + n.differs() }
 
 // Agent is the name and the address of the agent: "node2 (10.77.0.12)".
 func (n DifferentToken) Agent() string { return hostAndAddr(n.Host, n.Addr) }
 
-func (n DifferentToken) describe() string {
-	return hostAndAddr(n.Host, n.Addr) + ", which has a different token"
-}
+func (n DifferentToken) differs() string { return "has a different token" }
 
 // DifferentVersion says that an agent of the same job has another version of the protocol, so that
 // the two cannot work together. It is reported as often as [DifferentToken].
@@ -72,9 +97,7 @@ type DifferentVersion struct {
 	Shared bool `json:"shared,omitempty"`
 }
 
-func (n DifferentVersion) String() string {
-	return n.Agent() + " " + protocol.Difference(n.Protocol)
-}
+func (n DifferentVersion) String() string { return n.Agent() + " " + n.differs() }
 
 // Agent is the name and the address of the agent.
 func (n DifferentVersion) Agent() string { return hostAndAddr(n.Host, n.Addr) }
@@ -82,9 +105,7 @@ func (n DifferentVersion) Agent() string { return hostAndAddr(n.Host, n.Addr) }
 // Hint says what to do.
 func (n DifferentVersion) Hint() string { return protocol.Advice }
 
-func (n DifferentVersion) describe() string {
-	return n.Agent() + ", which " + protocol.Difference(n.Protocol)
-}
+func (n DifferentVersion) differs() string { return protocol.Difference(n.Protocol) }
 
 // DifferentCommand says that an agent with the same token belongs to another job. It is reported
 // as often as [DifferentToken].
@@ -96,16 +117,13 @@ type DifferentCommand struct {
 
 // String names the agent and what the user can do.
 func (n DifferentCommand) String() string {
-	return hostAndAddr(n.Host, n.Addr) + " runs a different command or --nodes; " +
-		"if both belong to one job, give them the same --job NAME"
+	return n.Agent() + " " + n.differs() + "; if both belong to one job, give them the same --job NAME"
 }
 
 // Agent is the name and the address of the agent.
 func (n DifferentCommand) Agent() string { return hostAndAddr(n.Host, n.Addr) }
 
-func (n DifferentCommand) describe() string {
-	return hostAndAddr(n.Host, n.Addr) + ", which runs a different command or --nodes"
-}
+func (n DifferentCommand) differs() string { return "runs a different command or --nodes" }
 
 // DifferentStore says that another agent of the same job also hosts a store, because `--store`
 // names different hosts for the two, so that they cannot join the same job. It is reported as often
@@ -117,16 +135,13 @@ type DifferentStore struct {
 
 // String names the agent and what the user can do.
 func (n DifferentStore) String() string {
-	return n.Agent() + " hosts another store for the same command; " +
-		"for one job give all nodes the same --store"
+	return n.Agent() + " " + n.differs() + "; for one job give all nodes the same --store"
 }
 
 // Agent is the name and the address of the agent.
 func (n DifferentStore) Agent() string { return hostAndAddr(n.Host, n.Addr) }
 
-func (n DifferentStore) describe() string {
-	return n.Agent() + ", which hosts another store for the same command"
-}
+func (n DifferentStore) differs() string { return "hosts another store for the same command" }
 
 func (DifferentStore) notice() {}
 
@@ -135,8 +150,8 @@ func (DifferentStore) notice() {}
 type Rejected interface {
 	Notice
 	String() string
-	Agent() string    // its name
-	describe() string // as an object of a sentence
+	Agent() string   // its name
+	differs() string // how, without its name
 }
 
 func hostAndAddr(host string, addr netip.Addr) string {
@@ -152,11 +167,20 @@ type RanksMissing struct {
 	Ranks int `json:"ranks"` // number of ranks of the job
 }
 
+func (n RanksMissing) String() string {
+	return fmt.Sprintf("waiting for all %d ranks to start (Hydra does not report which are missing)",
+		n.Ranks)
+}
+
 // NoMulticast says that this agent cannot search for the others by multicast; they may still find
 // it by its address. Only an agent without a launcher reports it.
 type NoMulticast struct {
 	Err  error  `json:"-"`
 	Text string `json:"text"` // why
+}
+
+func (n NoMulticast) String() string {
+	return "cannot search for the other nodes by multicast: " + n.Text
 }
 
 // KeeperLost is reported by rank 0 under Hydra if the process has been killed that had the job key

@@ -56,7 +56,7 @@ func (s Searching) String() string {
 	if len(s.Rejections) > 0 {
 		var found []string
 		for _, r := range s.Rejections {
-			found = append(found, r.describe())
+			found = append(found, r.Agent()+", which "+r.differs())
 		}
 		return "found no agent of this job, but " + strings.Join(found, ", and ")
 	}

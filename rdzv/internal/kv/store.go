@@ -4,7 +4,6 @@ package kv
 
 import (
 	"context"
-	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -70,7 +69,7 @@ func (s *Store) Put(ctx context.Context, key, value string, lease clientv3.Lease
 // ended the store has refused it, for example because it is full: then it is of no use any more.
 func (s *Store) Refused(ctx context.Context, err error) error {
 	if ctx.Err() == nil && s.ctx.Err() == nil {
-		s.Lose(fmt.Errorf("%w: %v", ErrLost, err))
+		s.Lose(Lost("%v", err))
 	}
 	return err
 }

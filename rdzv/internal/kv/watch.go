@@ -12,6 +12,17 @@ import (
 // ErrLost means that the connection to the store, and so to the agent that hosts it, is lost.
 var ErrLost = errors.New("lost the store")
 
+// LostError is ErrLost with the reason.
+type LostError struct{ Why error }
+
+// Lost returns a *LostError; the reason is that of fmt.Errorf.
+func Lost(format string, args ...any) error { return &LostError{fmt.Errorf(format, args...)} }
+
+func (e *LostError) Error() string { return ErrLost.Error() + ": " + e.Why.Error() }
+
+// Unwrap returns ErrLost and the reason.
+func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Why} }
+
 // WatchError is why the store has refused or ended a watch: it has compacted what the watch would
 // deliver, or the member of the cluster has no leader, or does not know the user since it was
 // restarted. If the keys can be read again they can be watched again.

@@ -53,6 +53,18 @@ func (p InitProgress) String() string {
 		plural.Noun(missing, "rank"), ranks, have(missing), p.Reached, p.Ranks, have(p.Reached), waited)
 }
 
+// Hint says how to find out more; "" if no rank is missing.
+func (p InitProgress) Hint() string {
+	switch {
+	case p.Reached == p.Ranks || p.First == nil:
+		return ""
+	case p.Python == 0:
+		return fmt.Sprintf("rdzv stacks, on any node of the job, shows where rank %d is", *p.First)
+	}
+	return fmt.Sprintf("rdzv stacks, on any node of the job, shows where rank %d is (pid %d on %s)",
+		*p.First, p.Python, p.Host)
+}
+
 func have(n int) string {
 	if n == 1 {
 		return "has"

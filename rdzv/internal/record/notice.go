@@ -14,6 +14,8 @@ type NodesDiffer struct {
 	Comparison
 }
 
+func (n NodesDiffer) String() string { return "warning: " + n.Comparison.String() }
+
 // Type is the name of the event.
 func (Waiting) Type() string     { return "waiting" }
 func (NodesDiffer) Type() string { return "nodes_differ" }

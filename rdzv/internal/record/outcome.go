@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
-	"rdzv/internal/plural"
 	"rdzv/rdzv/restart"
 )
 
@@ -149,15 +147,8 @@ type Successes struct {
 
 // String returns a phrase for people: "ranks 0,1 had finished normally 0.2s earlier".
 func (s Successes) String() string {
-	ranks := make([]string, len(s.Ranks))
-	for i, rank := range s.Ranks {
-		ranks[i] = fmt.Sprint(rank)
-	}
-	text := plural.Noun(len(s.Ranks)+s.More, "rank") + " " + strings.Join(ranks, ",")
-	if s.More > 0 {
-		text += fmt.Sprintf(" and %d more", s.More)
-	}
-	return fmt.Sprintf("%s had finished normally %.1fs earlier", text, s.Before.Seconds())
+	return fmt.Sprintf("%s had finished normally %.1fs earlier", RankList(s.Ranks, s.More),
+		s.Before.Seconds())
 }
 
 // EndedCode returns the exit code of a job that a signal ended. It is 128+signal if the

@@ -20,8 +20,8 @@ type Stall struct {
 	Collectives string `json:"nccl,omitempty"`
 }
 
-// String returns a line for people: "stalled for 15m0s: rank 5 on node2 is behind (its stack
-// differs from the other 7); NCCL: ...".
+// String returns a line for people: "stalled for 15m0s (--stall-timeout): rank 5 on node2 is
+// behind (its stack differs from the other 7); NCCL: ...".
 func (s Stall) String() string {
 	who := fmt.Sprintf("rank %d", s.Rank)
 	if s.Host != "" {
@@ -37,10 +37,14 @@ func (s Stall) String() string {
 	default:
 		text = who + " is behind"
 	}
-	if strings.HasPrefix(s.Collectives, ByNCCL) {
-		text = strings.TrimPrefix(text+"; "+s.Collectives, "; ")
+	switch {
+	case !strings.HasPrefix(s.Collectives, ByNCCL):
+	case text == "":
+		text = s.Collectives
+	default:
+		text += "; " + s.Collectives
 	}
-	return fmt.Sprintf("stalled for %v: %s", s.Silent.Rounded(), text)
+	return fmt.Sprintf("stalled for %v (--stall-timeout): %s", s.Silent.Rounded(), text)
 }
 
 // ByNCCL begins Stall.Collectives if NCCL has reported something.

@@ -3,7 +3,10 @@ package record
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"rdzv/internal/plural"
 )
 
 // MaxShown is how many elements of a list are shown; the others are counted.
@@ -26,6 +29,35 @@ func List[T any](shown []T, more int) string {
 		s += fmt.Sprintf(" and %d more", more)
 	}
 	return s
+}
+
+// RanksText is "rank 8", or "ranks 4-7" of a list of ranks such as those of NodeRanks.
+func RanksText(ranks string) string {
+	if strings.ContainsAny(ranks, "-,") {
+		return "ranks " + ranks
+	}
+	return "rank " + ranks
+}
+
+// RankList is "rank 8" or "ranks 0,1 and 3 more".
+func RankList(ranks []int, more int) string {
+	texts := make([]string, len(ranks))
+	for i, rank := range ranks {
+		texts[i] = strconv.Itoa(rank)
+	}
+	text := plural.Noun(len(ranks)+more, "rank") + " " + strings.Join(texts, ",")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// ExitStatus is how a worker ended, for people: "exit 1" or "killed by SIGKILL".
+func ExitStatus(code int, signal Signal) string {
+	if signal != 0 {
+		return "killed by " + signal.String()
+	}
+	return fmt.Sprintf("exit %d", code)
 }
 
 // Sorted returns the hosts in order, each once.

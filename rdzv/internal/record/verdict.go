@@ -1,11 +1,12 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
@@ -135,10 +136,8 @@ func (v *Verdict) Error() string {
 	switch {
 	case v.Kind == Done:
 		return "all workers succeeded"
-	case v.Kind == Failed && v.Signal != 0:
-		return fmt.Sprintf("rank %d on %s failed first: signal %d", v.Rank, v.Host, v.Signal)
 	case v.Kind == Failed:
-		return fmt.Sprintf("rank %d on %s failed first: exit %d", v.Rank, v.Host, v.Code)
+		return fmt.Sprintf("rank %d on %s failed first: %s", v.Rank, v.Host, ExitStatus(v.Code, v.Signal))
 	case v.Kind == Ended && v.PID == 0:
 		return v.endedInStore()
 	case v.Withdrawn && v.Caller:
@@ -148,7 +147,7 @@ func (v *Verdict) Error() string {
 	case v.Kind == Ended && v.Caller:
 		return fmt.Sprintf("the agent on %s was stopped by its caller", v.Host)
 	case v.Kind == Ended:
-		return fmt.Sprintf("the agent on %s received signal %d", v.Host, v.Signal)
+		return fmt.Sprintf("the agent on %s received %v", v.Host, v.Signal)
 	case v.Kind == Stopped:
 		return v.Text + " ended the job"
 	case v.Kind == Moved:
@@ -218,11 +217,8 @@ func (v *Verdict) Hints() (hints []string) {
 // AgentName returns how messages name the agent of a Lost verdict.
 func AgentName(v Verdict) string {
 	what := "an agent"
-	switch {
-	case v.Rank != Unknown && strings.ContainsAny(v.Ranks, "-,"):
-		what = "the agent of ranks " + v.Ranks
-	case v.Rank != Unknown:
-		what = fmt.Sprintf("the agent of rank %d", v.Rank)
+	if v.Rank != Unknown {
+		what = "the agent of " + RanksText(cmp.Or(v.Ranks, strconv.Itoa(v.Rank)))
 	}
 	return fmt.Sprintf("%s (pid %d on %s)", what, v.PID, v.Host)
 }
@@ -256,8 +252,17 @@ func (s Stragglers) String() string {
 	if len(s.Running)+s.More == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("%s %s still running %v after rank %d succeeded", s.Names(), verb, s.After,
-		s.First)
+	return fmt.Sprintf("%s %s %s", s.Names(), verb, s.Still())
+}
+
+// Still is "still running 10s after rank 0 succeeded".
+func (s Stragglers) Still() string {
+	return fmt.Sprintf("still running %v after rank %d succeeded", s.After, s.First)
+}
+
+// Hint says how to find out more.
+func (Stragglers) Hint() string {
+	return "rdzv stacks, on any node of the job, shows where they are"
 }
 
 // Names returns the ranks that still run, for people: "rank 1 on node1", "ranks 1 (node1), 3

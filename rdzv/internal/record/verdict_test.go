@@ -17,7 +17,7 @@ func TestVerdictJSON(t *testing.T) {
 		want    []string // parts
 	}{
 		"killed": {FailedVerdict("id", "node1", killed), []string{
-			`"text":"rank 2 on node1 failed first: signal 9"`, `"exit_code":137,"signal":"SIGKILL"`,
+			`"text":"rank 2 on node1 failed first: killed by SIGKILL"`, `"exit_code":137,"signal":"SIGKILL"`,
 			`"ran_seconds":1.5`, `"out_of_memory":true`,
 		}},
 		"incomplete": {

@@ -90,7 +90,7 @@ func (r *Registration) registerByLease(ctx context.Context) (err error) {
 // lose ends the use of the store, because of err, unless that is nil or this agent leaves.
 func (r *Registration) lose(err error) {
 	if err != nil && r.current.Err() == nil {
-		r.Store.Lose(fmt.Errorf("%w: %v", kv.ErrLost, err))
+		r.Store.Lose(kv.Lost("%v", err))
 	}
 }
 

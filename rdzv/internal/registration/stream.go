@@ -25,7 +25,7 @@ func openStream(
 	defer cancel(nil)
 	stream, err := presence.Open(ctx, conn, id, lost)
 	if kv.Unavailable(err) {
-		return nil, fmt.Errorf("%w: cannot register: %v", kv.ErrLost, err)
+		return nil, kv.Lost("cannot register: %v", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot register in the store: %w", err)
@@ -39,7 +39,7 @@ func openStream(
 func limitConnecting(
 	ctx context.Context, cancel context.CancelCauseFunc, conn *grpc.ClientConn, limit time.Duration,
 ) {
-	timedOut := fmt.Errorf("%w: not connected within %v", kv.ErrLost, limit)
+	timedOut := kv.Lost("not connected within %v", limit)
 	timer := time.AfterFunc(math.MaxInt64, func() { cancel(timedOut) })
 	defer timer.Stop()
 	failing := false // an attempt has failed, and the timer runs

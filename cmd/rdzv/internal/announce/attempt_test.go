@@ -21,7 +21,8 @@ func TestRestartLines(t *testing.T) {
 		"ValueError: x"
 	const slowly = line + "\nrdzv: restarting all workers (restart 1 of 3)\n"
 	failed := agent.AttemptFailed{Verdict: v, Announce: true}
-	first := agent.Restarting{Restart: rdzv.Restart{Attempt: 1}, MaxRestarts: 3, Announce: true}
+	first := agent.Restarting{Restart: rdzv.Restart{Attempt: 1}, MaxRestarts: 3, Announce: true,
+		JoinTimeout: 10 * time.Minute}
 	second := first
 	second.Restart = rdzv.Restart{Attempt: 2, Delay: rdzv.Seconds(time.Second)}
 	ended := agent.JobEnded{Verdict: v, Announce: true}
@@ -129,7 +130,6 @@ func TestRestartLines(t *testing.T) {
 	} {
 		var out strings.Builder
 		c := New(console.To(&out, false))
-		c.SetJoinTimeout(10 * time.Minute)
 		for _, e := range test.events {
 			c.Event(e)
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
-	"rdzv/internal/plural"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
@@ -24,17 +23,16 @@ type ending struct {
 	stall       string // the line about the stall that ended it; "" if none did
 	dumped      bool   // workers have printed their stacks since then
 
-	world   rdzv.World       // of the last attempt
-	version string           // of rdzv
-	now     func() time.Time // nil without Describe
+	world   agent.WorldAgreed // of the last attempt
+	version string            // of rdzv
+	now     func() time.Time  // nil without Describe
 }
 
 // jobEnded writes in one line why the job ended, as soon as that is known, unless another agent of
 // this node does. The agent whose worker failed first writes a report when all agents have settled,
-// and the line only if that takes some time. line is why, and howToStart how missing agents are
-// started.
-func (n *ending) jobEnded(e agent.JobEnded, line, howToStart string) {
-	c, v := n.console, e.Verdict
+// and the line only if that takes some time. howToStart is how missing agents are started.
+func (n *ending) jobEnded(e agent.JobEnded, howToStart string) {
+	c, v, line := n.console, e.Verdict, e.String()
 	written := n.attempt && n.held == "" && !(v != nil && v.Withdrawn) // by attemptFailed
 	n.attempt, n.held, n.unsure = false, "", ""
 	n.interrupted = v != nil && v.Kind == rdzv.Ended && v.Signal == rdzv.Signal(syscall.SIGINT)
@@ -47,18 +45,14 @@ func (n *ending) jobEnded(e agent.JobEnded, line, howToStart string) {
 	case v.Kind == rdzv.Failed && e.Own:
 		n.held = line
 	case v.Kind == rdzv.Unready && !e.Leads: // the agent that leads prints all problems
-		first, _, _ := strings.Cut(line, "\n")
-		c.Error("%s", first)
+		c.Error("%s", e.Brief())
 	default:
-		if v.Kind == rdzv.Stalled {
-			n.stall = line
-		}
 		c.Error("%s", line)
 		c.Hint(strings.Join(v.Hints(), "\n"))
 		c.Hint(howToStart)
-		if v.Kind == rdzv.Stalled && e.NoRestart != "" {
-			c.Info("not restarted: %s", noRestart(agent.Failure{NoRestart: e.NoRestart, Attempt: e.Attempt,
-				Code: v.Code}))
+		if v.Kind == rdzv.Stalled {
+			n.stall = line
+			n.note(e.NotRestarted())
 		}
 	}
 	if e.Announce {
@@ -66,17 +60,20 @@ func (n *ending) jobEnded(e agent.JobEnded, line, howToStart string) {
 	}
 }
 
+// note writes a line that -q omits, if there is one.
+func (n *ending) note(line string) {
+	if line != "" {
+		n.console.Info("%s", line)
+	}
+}
+
 // attemptFailed keeps the line that says why an attempt failed until it is known what follows, or
-// until that takes some time (settling.go). line is why the job
-// would have ended.
-func (n *ending) attemptFailed(e agent.AttemptFailed, line string) {
-	unsure := ""
-	switch {
-	case e.Verdict.Withdrawn:
-		line = e.Verdict.Error()
-	case e.MayBeConsequence:
-		unsure = strings.Replace(line, "failed first:", "failed:", 1) +
-			"; waiting to see whether an agent was lost"
+// until that takes some time.
+func (n *ending) attemptFailed(e agent.AttemptFailed) {
+	line, unsure := e.String(), ""
+	if e.MayBeConsequence && !e.Verdict.Withdrawn {
+		unsure, e.MayBeConsequence = line, false
+		line = e.String() // unless another event says that it is one
 	}
 	if !e.Announce {
 		n.console.Verbose("%s", cmp.Or(unsure, line))
@@ -86,23 +83,8 @@ func (n *ending) attemptFailed(e agent.AttemptFailed, line string) {
 }
 
 // restarting writes the one line about an attempt that failed and is followed by another one.
-func (n *ending) restarting(e agent.Restarting, upToTimeout string) {
-	line := fmt.Sprintf("restarting all workers (restart %d of %d)", e.Attempt, e.MaxRestarts)
-	if e.Delay > 0 {
-		line = fmt.Sprintf("restarting all workers in %v (restart %d of %d)", e.Delay.Rounded(),
-			e.Attempt, e.MaxRestarts)
-	}
-	if len(e.Vacant) > 0 {
-		line = fmt.Sprintf("waiting%s for an agent in place of %s (restart %d of %d)", upToTimeout,
-			placesOf(e.Vacant), e.Attempt, e.MaxRestarts)
-	}
-	if e.Missing > 0 {
-		line = fmt.Sprintf("waiting%s for %s (restart %d of %d)", upToTimeout,
-			plural.Of(e.Missing, "more node"), e.Attempt, e.MaxRestarts)
-	}
-	if e.Withdrawn {
-		line = "the job goes on without this node"
-	}
+func (n *ending) restarting(e agent.Restarting) {
+	line := e.String()
 	if n.held != "" {
 		line = n.held + "; " + line
 	}
@@ -112,12 +94,32 @@ func (n *ending) restarting(e agent.Restarting, upToTimeout string) {
 		return
 	}
 	n.console.Info("%s", line)
-	if len(e.Vacant) > 0 {
-		n.console.Suggest("start it again with the same command, there or on another node")
+	for _, hint := range e.Hints() {
+		n.console.Suggest(hint)
 	}
-	if e.Missing > 0 {
-		n.console.Suggest("start the same command on other nodes")
+}
+
+// settling writes what this agent waits for after the job's end, if that takes some time.
+func (n *ending) settling(e agent.Settling) {
+	n.writeHeld()
+	line := e.String()
+	switch {
+	case line == "":
+		return
+	case n.console.Terminal() && n.interrupted:
+		line += "; press Ctrl-C again to kill them"
+	case n.console.Terminal():
+		line += "; press Ctrl-C to kill them"
 	}
+	n.console.Info("%s", line)
+}
+
+// dumpingStacks writes whose stacks follow, where they do: a launcher may read the streams of its
+// tasks in any order.
+func (n *ending) dumpingStacks(e agent.DumpingStacks) {
+	n.writeHeld()
+	n.dumped = true
+	n.console.At(e.Stderr).Warn("%v", e)
 }
 
 // failureReported writes the report on the worker that failed first. If it was the only worker, its
@@ -128,12 +130,33 @@ func (n *ending) failureReported(f agent.Failure) {
 		n.writeHeld()
 	} else {
 		n.held = ""
-		c.Error("%s", reportText(f, n.when(), shows(c, f.Stderr)))
+		c.Error("%s", f.Report(n.when(), shows(c, f.Stderr)))
 	}
 	c.Hint(f.Hint)
-	if f.NoRestart != "" {
-		c.Info("not restarted: %s", noRestart(f))
+	n.note(f.NotRestarted())
+}
+
+// when is a line of the report on when and where the job has failed, "" without a clock.
+func (n *ending) when() string {
+	if n.now == nil {
+		return ""
 	}
+	now := n.now().UTC().Format(time.RFC3339)
+	return fmt.Sprintf("%s, %s, rdzv %s", now, n.world.Where(), n.version)
+}
+
+// maxBetween is how many lines there may be between what a worker has printed and the report, so
+// that the report does not repeat it.
+const maxBetween = 5
+
+// shows tells whether these lines are the last ones on stderr, except for a few. Where a traceback
+// follows a progress bar, that may be the bar of another rank.
+func shows(c *console.Console, lines []string) bool {
+	const start = "Traceback (most recent call last):"
+	if len(lines) > 0 && strings.Contains(lines[0], start) {
+		lines = append([]string{start}, lines[1:]...)
+	}
+	return c.Shows(lines, maxBetween)
 }
 
 // finished repeats the line about a stall below the stacks that workers have printed meanwhile.
@@ -141,22 +164,6 @@ func (n *ending) finished() {
 	if n.dumped && n.stall != "" {
 		n.console.Error("%s", n.stall)
 	}
-}
-
-// maxNodes is how many nodes the report names.
-const maxNodes = 4
-
-// when is a line of the report on when and where the job has failed, "" without a clock.
-func (n *ending) when() string {
-	if n.now == nil {
-		return ""
-	}
-	shown := len(n.world.Layout)
-	if shown > maxNodes {
-		shown = maxNodes - 2
-	}
-	job := plural.Of(n.world.Nodes, "node") + nodeList(n.world.Layout, shown)
-	return fmt.Sprintf("%s, %s, rdzv %s", n.now().UTC().Format(time.RFC3339), job, n.version)
 }
 
 // writeHeld writes the line of jobEnded if the report comes much later, or not at all.

@@ -1,7 +1,6 @@
 package announce
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -36,23 +35,23 @@ func TestLogLost(t *testing.T) {
 // While an agent searches, a hint is written once; at the timeout there is one line about it.
 func TestSearchTimeout(t *testing.T) {
 	var out strings.Builder
-	c := New(console.To(&out, false))
-	c.SetJoinTimeout(5 * time.Second)
+	own := console.To(&out, false)
+	c := New(own)
 	search := meet.Searching{Unresolved: []string{"nod1"}, Hint: "check the name"}
 	for _, waited := range []time.Duration{time.Second, 5 * time.Second} {
 		search.Waited = waited
 		c.Event(search)
 	}
-	message := c.JoinTimedOut(&agent.JoinTimeoutError{
+	own.Fail(&agent.JoinTimeoutError{
 		Tasks: 2, Timeout: 5 * time.Second, Search: &meet.NotFoundError{Searching: search},
 	})
-	const last = `timed out after 5s (--join-timeout): "nod1" does not resolve`
 	const want = `rdzv: "nod1" does not resolve (1s)
 rdzv: hint: check the name
 rdzv: "nod1" does not resolve (5s)
-` + "rdzv: " + last + "\n"
-	if out.String() != want || message != last {
-		t.Errorf("wrote %q, returned %q\nwant %q, %q", &out, message, want, last)
+rdzv: timed out after 5s (--join-timeout): "nod1" does not resolve
+`
+	if out.String() != want {
+		t.Errorf("wrote %q\nwant %q", &out, want)
 	}
 }
 
@@ -137,7 +136,7 @@ func TestSearchEvents(t *testing.T) {
 			"rdzv: waiting for all 4 ranks to start (Hydra does not report which are missing)\n",
 		},
 		{
-			agent.NoMulticast{Err: errors.New("network is down")},
+			agent.NoMulticast{Text: "network is down"},
 			"rdzv: cannot search for the other nodes by multicast: network is down\n",
 		},
 	} {
@@ -205,19 +204,13 @@ func TestEndedBySignal(t *testing.T) {
 			"the job is stopped",
 	} {
 		e := agent.JobEnded{Verdict: verdict, StoreHost: host, Agreed: host != ""}
-		if got := New(console.To(nil, false)).EndLine(e); got != want {
+		if got := e.String(); got != want {
 			t.Errorf("store on %q: %q, want %q", host, got, want)
 		}
 	}
-	for announce, want := range map[bool]string{
-		true: "rdzv: received SIGTERM before the job started\n", false: "",
-	} {
-		var out strings.Builder
-		c := New(console.To(&out, false))
-		if c.EndedBySignal(&agent.SignalError{Signal: syscall.SIGTERM},
-			announce); out.String() != want {
-			t.Errorf("announce %t: wrote %q, want %q", announce, &out, want)
-		}
+	const want = "received SIGTERM before the job started"
+	if got := (&agent.SignalError{Signal: syscall.SIGTERM}).Error(); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

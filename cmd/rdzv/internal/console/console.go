@@ -207,7 +207,7 @@ func (c *Console) write(prefix, colour, label, at, text string) {
 	var b strings.Builder
 	b.WriteString(c.newLine())
 	for line := range strings.Lines(text) {
-		text := at + visible.Line(strings.TrimRight(line, "\n"))
+		text := at + visible.Text(strings.TrimRight(line, "\n"))
 		for i, part := range c.screen.fold(text, len(prefix)) {
 			if i > 0 {
 				part = "rdzv:   " + part

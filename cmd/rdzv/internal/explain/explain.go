@@ -50,9 +50,10 @@ func placeRows(p envmap.Placement) []row {
 	var rows []row
 	for _, e := range p.Explain() {
 		from := e.From
-		if e.Note != "" {
-			from = strings.TrimPrefix(from+"; "+e.Note, "; ")
+		if from != "" && e.Note != "" {
+			from += "; "
 		}
+		from += e.Note
 		rows = append(rows, row{What: e.What, Value: e.Value, From: from})
 	}
 	return rows

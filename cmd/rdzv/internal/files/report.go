@@ -19,7 +19,6 @@ type Report struct {
 	file    string // "" if no report is requested
 	limit   *Limit
 	console *console.Console
-	words   *announce.Announcer
 	rank0   bool // this agent runs it
 
 	now func() time.Time
@@ -48,10 +47,10 @@ const format = 1
 // NewReport is a report of this version of rdzv that is not written yet. The console tells why it
 // could not be written.
 func NewReport(
-	c *console.Console, words *announce.Announcer, limit *Limit, version string, now func() time.Time,
+	c *console.Console, limit *Limit, version string, now func() time.Time,
 ) *Report {
 	return &Report{
-		console: c, words: words, limit: limit, Format: format, Version: version, now: now,
+		console: c, limit: limit, Format: format, Version: version, now: now,
 	}
 }
 
@@ -124,7 +123,7 @@ const (
 // writes it; otherwise the agent that leads the job and that of rank 0, whose node is the one that
 // a user knows, or every agent if the store is lost.
 func (r *Report) Ended(end agent.Result) {
-	code, line := agent.ExitCode(end, nil), r.words.EndLine(end.Ended)
+	code, line := agent.ExitCode(end, nil), end.Ended.String()
 	for _, times := range end.Ranks {
 		if times.Rank >= 0 && times.Rank < len(r.Ranks) {
 			r.Ranks[times.Rank] = times
@@ -169,7 +168,7 @@ func (r *Report) failedElsewhere(end agent.Result, code int) {
 // othersOf are the other workers that failed.
 func othersOf(end agent.Result) (list []other) {
 	for _, o := range end.Failures {
-		list = append(list, other{o.Rank, o.Host, announce.StatusLine(o.Code, o.Signal), o.Text})
+		list = append(list, other{o.Rank, o.Host, rdzv.ExitStatus(o.Code, o.Signal), o.Text})
 	}
 	return list
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 
-	"rdzv/cmd/rdzv/internal/announce"
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/visible"
 	"rdzv/envmap"
@@ -23,7 +22,6 @@ import (
 type Termination struct {
 	Env     envmap.Env
 	Console *console.Console
-	Words   *announce.Announcer
 	Limit   *Limit
 }
 
@@ -34,9 +32,9 @@ func (t Termination) By(err error, code int, message string) {
 
 // With writes the end of a job.
 func (t Termination) With(end agent.Result, code int) {
-	message := t.Words.EndLine(end.Ended)
+	message := end.Ended.String()
 	if end.Withdrawn {
-		message = announce.Left(end.Ended)
+		message = end.Ended.Left()
 	}
 	t.write(code, message, "")
 }

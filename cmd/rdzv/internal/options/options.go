@@ -56,11 +56,6 @@ func (o *Options) Groups() []flags.Group {
 // OfListener are the flags about a store that listens.
 func (o *Options) OfListener() []flags.Row { return listening(&o.Settings) }
 
-// JoinTimeout is how long the agents wait for each other; 0 is without limit.
-func (o *Options) JoinTimeout() time.Duration {
-	return (*mayBeNone)(&o.Settings.JoinTimeout).time()
-}
-
 // Check rejects invalid and contradictory flags before anything is started. It reports all of them.
 func (o *Options) Check(env envmap.Env) error {
 	o.complete(env)

@@ -2,12 +2,11 @@ package tables
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"rdzv/cmd/rdzv/internal/visible"
+	"rdzv/internal/nodelist"
 	"rdzv/internal/plural"
 	"rdzv/rdzv/check"
 )
@@ -20,7 +19,7 @@ const factWidth = 18
 func Check(r check.Report, width int) string {
 	b := page{width: width}
 	fmt.Fprintf(&b, "%s: %s, %s\n", plural.Of(len(r.Nodes), "node"),
-		visible.Line(ShortList(r.Nodes)),
+		visible.Line(nodelist.Short(r.Nodes)),
 		plural.Of(r.Workers, "worker"))
 	if r.Joined < r.Tasks {
 		fmt.Fprintf(&b, "only %d of %s joined\n", r.Joined, tasks(r.Tasks, r.Launched))
@@ -73,13 +72,13 @@ func writeRow(b *page, row check.Row, nodes int) {
 		mark = "*"
 	}
 	if row.Own {
-		row.Groups = []check.Group{{Value: ShortList(valuesOf(row)), Nodes: nil}}
+		row.Groups = []check.Group{{Value: nodelist.Short(valuesOf(row)), Nodes: nil}}
 	}
 	fact := visible.Line(row.Fact)
 	for _, g := range row.Groups {
 		on := ""
 		if n := len(g.Nodes); n > 0 && (len(row.Groups) > 1 || n < nodes) {
-			on = "on " + visible.Line(ShortList(g.Nodes))
+			on = "on " + visible.Line(nodelist.Short(g.Nodes))
 		}
 		writeColumns(b, mark, fact, visible.Line(g.Value), on)
 		mark, fact = " ", ""
@@ -146,7 +145,7 @@ func writeFindings(b *page, kind string, findings []check.Finding, nodes int) {
 	for i, f := range findings {
 		text := kind + ": " + visible.Line(f.Text)
 		if n := len(f.Nodes); n > 0 && nodes > 1 {
-			text += " (on " + visible.Line(ShortList(f.Nodes)) + ")"
+			text += " (on " + visible.Line(nodelist.Short(f.Nodes)) + ")"
 		}
 		b.WriteString("\n" + strings.Join(folded(text, b.width-4), "\n    ") + "\n")
 		if f.Hint != "" && (i == len(findings)-1 || findings[i+1].Hint != f.Hint) {
@@ -154,46 +153,4 @@ func writeFindings(b *page, kind string, findings []check.Finding, nodes int) {
 			b.WriteString("    " + strings.Join(hint, "\n    ") + "\n")
 		}
 	}
-}
-
-// ShortList is a list in which names that end in consecutive numbers are a range: "node1-node62,
-// node64".
-func ShortList(names []string) string {
-	var parts []string
-	for i := 0; i < len(names); {
-		last := i
-		for last+1 < len(names) && names[last+1] == successor(names[last]) {
-			last++
-		}
-		switch {
-		case last == i+1:
-			parts = append(parts, names[i], names[last])
-		case last > i:
-			parts = append(parts, names[i]+"-"+names[last])
-		default:
-			parts = append(parts, names[i])
-		}
-		i = last + 1
-	}
-	return strings.Join(slices.Clip(parts), ", ")
-}
-
-// successor is the name with the number at its end, or before its domain, incremented; "" if it has
-// none.
-func successor(name string) string {
-	name, domain, dot := strings.Cut(name, ".")
-	if strings.Trim(name+domain, "0123456789.") == "" { // an address
-		name, domain, dot = name+"."+domain, "", false
-	}
-	prefix := strings.TrimRight(name, "0123456789")
-	digits := name[len(prefix):]
-	n, err := strconv.Atoi(digits)
-	if err != nil {
-		return ""
-	}
-	next := fmt.Sprintf("%s%0*d", prefix, len(digits), n+1)
-	if dot {
-		next += "." + domain
-	}
-	return next
 }

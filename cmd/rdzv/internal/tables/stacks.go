@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rdzv/cmd/rdzv/internal/visible"
+	"rdzv/internal/nodelist"
 	"rdzv/internal/plural"
 	"rdzv/rdzv/stacks"
 )
@@ -34,9 +35,9 @@ func Stacks(jobs []stacks.Report, width int) string {
 		writeFolded(&b, "", "job "+visible.Line(r.Job)+": "+stacksHeader(r))
 		writeGroups(&b, oddFirst(r))
 		for _, p := range r.Problems {
-			text := ShortList(p.Hosts) + ": " + p.Text
+			text := nodelist.Short(p.Hosts) + ": " + p.Text
 			if p.Text == stacks.NotInstalled {
-				text = p.Text + " on " + ShortList(p.Hosts) +
+				text = p.Text + " on " + nodelist.Short(p.Hosts) +
 					": in PATH or beside python (pip install py-spy), it shows the lines of Python"
 			}
 			writeFolded(&b, "\n", visible.Line(text))
@@ -199,7 +200,7 @@ func writeGroup(b *page, g stacks.Group) {
 		}
 	}
 	if len(g.Workers) > 1 {
-		details = append(details, "on "+visible.Line(ShortList(hostsOf(g.Workers))))
+		details = append(details, "on "+visible.Line(nodelist.Short(hostsOf(g.Workers))))
 	}
 	if len(g.Workers) <= maxValues {
 		detail("pid ", func(w stacks.Worker) string { return strconv.Itoa(w.PID) })

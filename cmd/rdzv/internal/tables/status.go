@@ -12,6 +12,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/visible"
+	"rdzv/internal/nodelist"
 	"rdzv/internal/plural"
 	"rdzv/rdzv/status"
 )
@@ -93,7 +94,7 @@ func present(j status.Job) string {
 	}
 	text := fmt.Sprintf("%d of %s %s there", there, plural.Of(j.Tasks, noun), are)
 	if len(hosts) > 0 {
-		text += " (" + visible.Line(ShortList(slices.Compact(hosts))) + ")"
+		text += " (" + visible.Line(nodelist.Short(slices.Compact(hosts))) + ")"
 	}
 	switch missing := j.Tasks - there; missing {
 	case 0:
@@ -155,7 +156,7 @@ func writeNotes(b *page, j status.Job) {
 			spares = append(spares, p.Host)
 		}
 		slices.Sort(spares)
-		writeFolded(b, "\n", plural.Of(len(spares), "spare")+": "+visible.Line(ShortList(spares)))
+		writeFolded(b, "\n", plural.Of(len(spares), "spare")+": "+visible.Line(nodelist.Short(spares)))
 	}
 	if j.LogDir != "" {
 		b.WriteString("\nlog directory: " + visible.Line(j.LogDir) + "\n") // a path remains whole
@@ -194,7 +195,7 @@ func rankNames(ranks []status.Rank) string {
 		names = "rank " + ranges(numbers(ranks))
 	}
 	if len(hosts) > 0 {
-		names += " (" + visible.Line(ShortList(hosts)) + ")"
+		names += " (" + visible.Line(nodelist.Short(hosts)) + ")"
 	}
 	return names
 }

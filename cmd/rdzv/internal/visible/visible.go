@@ -9,12 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// Text makes all lines of a text safe for a terminal.
+// Text makes all lines of a text safe for a terminal, without colours, which programs print around
+// their messages.
 func Text(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		whole := strings.TrimRight(line, "\n")
-		b.WriteString(Line(whole) + line[len(whole):])
+		b.WriteString(Line(Uncoloured(whole)) + line[len(whole):])
 	}
 	return b.String()
 }
