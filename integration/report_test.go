@@ -63,7 +63,7 @@ give_up()`, 128 + 6, []string{
 	{"noise", `
 print("lots of progress\rprogress 100%", file=sys.stderr)
 print("\x1b[31mred\x1b[0m", file=sys.stderr); sys.exit(2)`, 2, []string{
-		"| progress 100%", "| [31mred[0m",
+		"| progress 100%", "| red",
 	}},
 }
 

@@ -120,7 +120,9 @@ func (e WorldAgreed) TakenOver() (lines []string) {
 	return lines
 }
 
-func restartOf(attempt, most int) string { return fmt.Sprintf(" (restart %d of %d)", attempt, most) }
+func restartOf(attempt, most int) string {
+	return fmt.Sprintf(" (restart %d of %d)", attempt, most)
+}
 
 // WorkerStarted says that a worker of this agent runs. If the program of a worker cannot be
 // executed, only [WorkerExited] is reported.

@@ -274,7 +274,7 @@ func withLastLines(lines []string, grouped [][]status.Rank, width int) []string 
 		if len(row) > 1 {
 			continue
 		}
-		text := []rune(visible.Line(visible.Uncoloured(row[0].LastLine)))
+		text := []rune(visible.Text(row[0].LastLine))
 		if len(text) > room {
 			text = append(text[:room-3], []rune("...")...)
 		}

@@ -2,11 +2,11 @@
 package visible
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode/utf8"
+
+	"rdzv/internal/colours"
 )
 
 // Text makes all lines of a text safe for a terminal, without colours, which programs print around
@@ -15,7 +15,7 @@ func Text(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		whole := strings.TrimRight(line, "\n")
-		b.WriteString(Line(Uncoloured(whole)) + line[len(whole):])
+		b.WriteString(Line(colours.Removed(whole)) + line[len(whole):])
 	}
 	return b.String()
 }
@@ -53,12 +53,3 @@ func printable(line string) bool {
 	}
 	return true
 }
-
-// colours are the escape sequences that select colours. They are compiled when they are needed, not
-// in each process of rdzv.
-var colours = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("\x1b\\[[0-9;:]*m")
-})
-
-// Uncoloured removes the colours that programs print around their messages.
-func Uncoloured(line string) string { return colours().ReplaceAllString(line, "") }

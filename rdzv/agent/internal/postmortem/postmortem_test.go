@@ -76,6 +76,8 @@ func TestLastLines(t *testing.T) {
 	}{
 		"empty":      {"", "", 0, ""},
 		"no newline": {"a\nb", "a", 2, ""},
+		"colours": {"\x1b[1;35mTraceback (most recent call last):\x1b[0m\n  File\n" +
+			"\x1b[1;35mValueError\x1b[0m: \x1b[35mx\x1b[0m\n", tracebackStart, 3, "ValueError: x"},
 		"traceback": {"x\n" + start + "  File\nValueError: x\ny\n", tracebackStart, 4,
 			"ValueError: x"},
 		"chain": {"x\n" + chain, tracebackStart, 7, "ValueError: two"},
@@ -96,7 +98,7 @@ func TestLastLines(t *testing.T) {
 			tracebackLines, "E: end"},
 		"progress bar":  {"10%\r20%\r100%\n", "100%", 1, ""},
 		"record failed": {recordFailed, tracebackStart, 3, "ValueError: batch 17 is empty"},
-		"control bytes": {"\xff\x1b[31m\x07é\n", "\uFFFD[31mé", 1, ""},
+		"control bytes": {"\xff\x1b[31m\x07é\n", "\uFFFDé", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lines, message, _ := lastLines([]byte(c.stderr))

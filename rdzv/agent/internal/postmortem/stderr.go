@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"rdzv/internal/colours"
 )
 
 // How many lines of a worker's stderr the report repeats.
@@ -98,8 +100,8 @@ var advises = sync.OnceValue(func() *regexp.Regexp {
 		`^(try|see|run|type|use)\b.*(--help|-h\b|\bfor (more|usage|help))|^for (more|usage|help)\b`)
 })
 
-// printable keeps the text after the last carriage return, as a terminal would, and removes control
-// characters, so that a report cannot control the terminal.
+// printable keeps the text after the last carriage return, as a terminal would, and removes colours
+// and control characters, so that a report cannot control the terminal.
 func printable(line string) string {
 	if i := strings.LastIndexByte(strings.TrimRight(line, "\r"), '\r'); i >= 0 {
 		line = line[i+1:]
@@ -109,5 +111,5 @@ func printable(line string) string {
 			return -1
 		}
 		return r
-	}, line)
+	}, colours.Removed(line))
 }
