@@ -11,6 +11,7 @@ import (
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
+	"rdzv/cmd/rdzv/internal/tables"
 	"rdzv/envmap"
 	"rdzv/internal/hint"
 	"rdzv/rdzv/agent"
@@ -53,14 +54,21 @@ func (a *app) print(text string) int {
 	return codeOK
 }
 
-// onTerminal returns the screen of stdout, the zero value if that is not a terminal.
-func (a *app) onTerminal() console.Screen {
-	return console.ScreenOf(a.stdout, console.SettingOf(a.env))
+// out is where stdout leads, with data for people or as JSON.
+func (a *app) out(asJSON bool) console.Destination {
+	if asJSON {
+		return console.Of(console.JSON, 0, 0)
+	}
+	return console.DestinationOf(a.stdout, console.SettingOf(a.env))
 }
 
-// painted is a table with its marks coloured, if stdout shows colours.
-func (a *app) painted(table string, marks []console.Mark) string {
-	return a.onTerminal().Paint(table, marks)
+// show prints data: as JSON, or as the table that is made of it.
+func (a *app) show(asJSON bool, data any, table func(console.Destination) string) int {
+	to := a.out(asJSON)
+	if to.IsJSON() {
+		return a.print(string(tables.JSON(data)))
+	}
+	return a.print(table(to))
 }
 
 // fail prints an error and its hint.

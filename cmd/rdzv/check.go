@@ -9,6 +9,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/advice"
 	"rdzv/cmd/rdzv/internal/announce"
+	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/files"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
@@ -152,11 +153,8 @@ func (c *checking) event(event agent.Event) {
 }
 
 func (c *checking) print(r check.Report) int {
-	a := c.app
-	if c.flags.json {
-		return a.print(string(tables.JSON(r)))
-	}
-	return a.print(a.painted(tables.Check(r, a.onTerminal().Width()), tables.CheckMarks))
+	table := func(to console.Destination) string { return tables.Check(r, to) }
+	return c.app.show(c.flags.json, r, table)
 }
 
 // codeOf is the exit code of check for that of exec.

@@ -29,7 +29,7 @@ func placementPage(t *testing.T) string {
 func planned(t *testing.T, dir string, environ, args []string) *agent.Local {
 	t.Helper()
 	environ = append([]string{"HOME=" + t.TempDir()}, environ...)
-	quiet := console.To(io.Discard, false)
+	quiet := console.To(io.Discard, console.Destination{})
 	a := &app{environ: environ, env: envmap.ParseEnv(environ), console: quiet, dir: dir}
 	words := announce.New(quiet)
 	e := &execution{

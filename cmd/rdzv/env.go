@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"rdzv/cmd/rdzv/internal/announce"
+	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/explain"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
@@ -87,13 +88,10 @@ func (a *app) printEnv(args []string) int {
 	local, err := agent.Plan(config)
 	if o.explain {
 		rows, err := explain.Rows(a.env, local, err)
-		switch {
-		case err != nil:
+		if err != nil {
 			return a.fail(err)
-		case asJSON:
-			return a.print(string(tables.JSON(rows)))
 		}
-		return a.print(tables.Rows(rows))
+		return a.show(asJSON, rows, func(console.Destination) string { return tables.Rows(rows) })
 	}
 	var p agent.Preview
 	if err == nil {
@@ -103,8 +101,7 @@ func (a *app) printEnv(args []string) int {
 		return a.fail(insideWorker("env", err,
 			"rdzv env --explain describes this worker; --launcher none ignores that it is one"))
 	}
-	if asJSON {
-		return a.print(string(tables.JSON(explain.Values(p.Changes.Set))))
-	}
-	return a.print(envmap.Shell(p.Changes.Set, p.Changes.Unset...))
+	return a.show(asJSON, explain.Values(p.Changes.Set), func(console.Destination) string {
+		return envmap.Shell(p.Changes.Set, p.Changes.Unset...)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/tables"
 	"rdzv/rdzv/agent/inspect"
@@ -67,9 +68,7 @@ func (a *app) stacks(args []string) int {
 	if err != nil {
 		return a.fail(fmt.Errorf("cannot run stacks: %w", err))
 	}
-	text := a.painted(tables.Stacks(jobs, a.onTerminal().Width()), tables.StacksMarks)
-	if o.json {
-		text = string(tables.JSON(map[string][]stacks.Report{"jobs": jobs}))
-	}
-	return max(a.print(text), a.unanswered("stacks", known, o.job))
+	data := map[string][]stacks.Report{"jobs": jobs}
+	table := func(to console.Destination) string { return tables.Stacks(jobs, to) }
+	return max(a.show(o.json, data, table), a.unanswered("stacks", known, o.job))
 }

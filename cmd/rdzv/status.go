@@ -88,7 +88,7 @@ func (a *app) status(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	v := &view{app: a, flags: o, screen: a.onTerminal()}
+	v := &view{app: a, flags: o, to: a.out(false)}
 	if o.watch {
 		return v.watch(ctx)
 	}
@@ -98,10 +98,10 @@ func (a *app) status(args []string) int {
 
 // view prints the state of the jobs: once or, with --watch, again and again.
 type view struct {
-	app    *app
-	flags  statusFlags
-	screen console.Screen
-	seen   bool // a job was there before
+	app   *app
+	flags statusFlags
+	to    console.Destination
+	seen  bool // a job was there before
 }
 
 // watchInterval is how long --watch waits before it asks again.
@@ -125,7 +125,7 @@ func (v *view) watch(ctx context.Context) int {
 
 // end ends the line in which a terminal has Ctrl-C.
 func (v *view) end() int {
-	if v.screen.Rewrites() {
+	if v.to.Rewrites() {
 		return v.app.print("\n")
 	}
 	return codeOK
@@ -151,17 +151,12 @@ func (v *view) print(ctx context.Context) (code, jobs int) {
 		v.app.console.Info("%s", what)
 		return codeOK, 0
 	}
-	inPlace := v.flags.watch && v.screen.Rewrites()
-	text := string(tables.JSON(r))
-	if !v.flags.json {
-		text = tables.Status(r.Jobs, v.screen.Width(), v.flags.verbose)
-		if inPlace {
-			text = v.screen.Cut(text, len(r.Silent)+1)
+	shown := v.app.show(v.flags.json, r, func(to console.Destination) string {
+		table := tables.Status(r.Jobs, to, v.flags.verbose)
+		if v.flags.watch && to.Rewrites() {
+			table = to.InPlace(table, len(r.Silent)+1)
 		}
-		text = v.screen.Paint(text, tables.StatusMarks)
-	}
-	if inPlace {
-		text = console.InPlace(text)
-	}
-	return max(v.app.print(text), v.app.unanswered("status", r, v.flags.job)), len(r.Jobs)
+		return table
+	})
+	return max(shown, v.app.unanswered("status", r, v.flags.job)), len(r.Jobs)
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/tables"
 	"rdzv/internal/hint"
 	"rdzv/rdzv/status"
 )
@@ -51,7 +51,7 @@ func (a *app) unanswered(command string, r status.Report, job string) int {
 
 // noAnswers is why no job has answered, or one has not; nil if all have.
 func noAnswers(command string, r status.Report, job string) error {
-	own := console.UserName(os.Geteuid())
+	own := tables.UserName(os.Geteuid())
 	host, _ := os.Hostname()
 	unknown := func(j status.Job) bool { return j.State == "" }
 	switch {
@@ -67,7 +67,7 @@ func noAnswers(command string, r status.Report, job string) error {
 			"the jobs are "+strings.Join(r.Names, ", "),
 		)
 	case len(r.Others) > 0:
-		other := console.UserName(r.Others[0])
+		other := tables.UserName(r.Others[0])
 		return hint.With(
 			fmt.Errorf("user %s has no job on %s, but user %s has", own, host, other),
 			"only that user can run rdzv "+command+" for it",

@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/flags"
-	"rdzv/cmd/rdzv/internal/tables"
 
 	etcd "go.etcd.io/etcd/api/v3/version"
 )
@@ -35,13 +35,11 @@ func (a *app) version(args []string) int {
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("cannot run version: unexpected argument %q", rest[0])
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return a.usage(err, "version")
-	case asJSON:
-		return a.print(string(tables.JSON(thisBuild().parts())))
 	}
-	return a.print(thisBuild().line())
+	b := thisBuild()
+	return a.show(asJSON, b.parts(), func(console.Destination) string { return b.line() })
 }
 
 // linkedVersion and linkedCommit are set by the Makefile, which does not let Go look for a commit,

@@ -4,7 +4,6 @@ package announce
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
@@ -69,7 +68,7 @@ func (a *Announcer) Event(e agent.Event) {
 		a.launcher = e.Launcher
 		c.Verbose("%v", e)
 	case agent.Searching:
-		c.Status("%s (%v)", e.String(), e.Waited.Round(time.Second))
+		c.Status(e.String(), e.Waited)
 		if !e.Pending() || e.Waited >= soon { // a busy host needs a second or two
 			c.Suggest(e.Hint)
 		}
@@ -79,7 +78,7 @@ func (a *Announcer) Event(e agent.Event) {
 		c.EndStatus()
 		c.Verbose("%v", e)
 	case agent.Waiting:
-		c.Status("%s (%v)", e.String(), e.Waited.Rounded())
+		c.Status(e.String(), time.Duration(e.Waited))
 	case agent.WorldAgreed:
 		c.EndStatus()
 		a.end.world = e
@@ -183,7 +182,7 @@ func (a *Announcer) stalled(e agent.Stalled) {
 	if !e.Ends {
 		c.Error("%v", e)
 	}
-	c.Info("where the ranks are:\n%s", indented(tables.Stacks([]stacks.Report{e.Stacks}, pageWidth)))
+	c.Table("where the ranks are:", tables.Stacks([]stacks.Report{e.Stacks}, console.Destination{}))
 	if e.File != "" {
 		c.Info("this is in %s", e.File)
 	}
@@ -193,15 +192,7 @@ func (a *Announcer) stalled(e agent.Stalled) {
 // agent.Config.DescribeStall. The file of --report has it, too.
 func StallText(e agent.Stalled) string {
 	return fmt.Sprintf("%v\nattempt %d, --stall-timeout %v\n\n%s", e, e.Attempt, e.Timeout,
-		tables.Stacks([]stacks.Report{e.Stacks}, pageWidth))
-}
-
-// pageWidth is the width of a table that is not for a terminal.
-const pageWidth = 100
-
-func indented(text string) string {
-	text = "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
-	return strings.ReplaceAll(text, "\n  \n", "\n\n")
+		tables.Stacks([]stacks.Report{e.Stacks}, console.Destination{}))
 }
 
 // howToStart says how missing agents of a job without a launcher are started, "" if none are

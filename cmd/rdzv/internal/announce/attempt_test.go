@@ -129,7 +129,7 @@ func TestRestartLines(t *testing.T) {
 		},
 	} {
 		var out strings.Builder
-		c := New(console.To(&out, false))
+		c := New(console.To(&out, console.Destination{}))
 		for _, e := range test.events {
 			c.Event(e)
 		}

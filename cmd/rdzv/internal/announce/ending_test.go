@@ -19,7 +19,7 @@ func (traceback) Shows(lines []string, others int) bool {
 
 // A traceback that is on the screen is known, also if it followed a progress bar on its line.
 func TestTracebackIsShown(t *testing.T) {
-	c := console.To(io.Discard, false)
+	c := console.To(io.Discard, console.Destination{})
 	c.Follow(traceback{})
 	for first, want := range map[string]bool{
 		"Traceback (most recent call last):":         true,

@@ -17,7 +17,7 @@ import (
 // A log that is given up is reported, even with -q, and at the end what it lacks.
 func TestLogLost(t *testing.T) {
 	var out strings.Builder
-	own := console.To(&out, false)
+	own := console.To(&out, console.Destination{})
 	own.Set(true, false)
 	c := New(own)
 	lost := agent.LogLost{Rank: 3, File: "logs/rank-00003.log", Text: "no space left on device"}
@@ -35,7 +35,7 @@ func TestLogLost(t *testing.T) {
 // While an agent searches, a hint is written once; at the timeout there is one line about it.
 func TestSearchTimeout(t *testing.T) {
 	var out strings.Builder
-	own := console.To(&out, false)
+	own := console.To(&out, console.Destination{})
 	c := New(own)
 	search := meet.Searching{Unresolved: []string{"nod1"}, Hint: "check the name"}
 	for _, waited := range []time.Duration{time.Second, 5 * time.Second} {
@@ -141,7 +141,7 @@ func TestSearchEvents(t *testing.T) {
 		},
 	} {
 		var out strings.Builder
-		c := New(console.To(&out, false))
+		c := New(console.To(&out, console.Destination{}))
 		c.SetCommand("exec", []string{"--nodes", "2", "--"}, []string{"my train.py"})
 		if c.Event(test.event); out.String() != test.want {
 			t.Errorf("%+v: wrote %q\nwant %q", test.event, &out, test.want)
@@ -186,7 +186,7 @@ rdzv:   how      exit 1 after 0.00s
 		"silent":      {[]agent.Event{agent.JobEnded{Verdict: verdict}}, ""},
 	} {
 		var out strings.Builder
-		c := New(console.To(&out, false))
+		c := New(console.To(&out, console.Destination{}))
 		for _, e := range test.events {
 			c.Event(e)
 		}
@@ -250,7 +250,7 @@ func TestStartLine(t *testing.T) {
 		for rank, want := range map[int]string{0: test.want, 8: ""} {
 			var out strings.Builder
 			w.Seat.Tasks = []rdzv.SeatTask{{Rank: rank, Slots: 8}}
-			c := New(console.To(&out, false))
+			c := New(console.To(&out, console.Destination{}))
 			if c.Event(agent.WorldAgreed{World: w}); out.String() != want {
 				t.Errorf("rank %d of %d nodes: wrote %q\nwant %q", rank, test.nodes, &out, want)
 			}
@@ -277,20 +277,21 @@ func TestInitProgress(t *testing.T) {
 	const process = " (pid 71 on node2)"
 	const end = "rdzv: all 8 ranks have reached init_process_group by now, 1m10s after rank 0 did\n"
 	for _, test := range []struct {
-		terminal, quiet bool
-		progress        []rdzv.InitProgress
-		want            string
+		to       console.Kind
+		quiet    bool
+		progress []rdzv.InitProgress
+		want     string
 	}{
-		{false, false, []rdzv.InitProgress{missing}, fmt.Sprintf(line, "10s") + hint + "\n"},
+		{console.Log, false, []rdzv.InitProgress{missing}, fmt.Sprintf(line, "10s") + hint + "\n"},
 		{
-			false, false, []rdzv.InitProgress{inspectable, later, complete},
+			console.Log, false, []rdzv.InitProgress{inspectable, later, complete},
 			fmt.Sprintf(line, "10s") + hint + process + "\n" + fmt.Sprintf(line, "1m0s") + end,
 		},
-		{true, false, []rdzv.InitProgress{inspectable}, fmt.Sprintf(line, "10s") + hint + process + "\n"},
-		{false, true, []rdzv.InitProgress{inspectable, complete}, ""},
+		{console.Uncoloured, false, []rdzv.InitProgress{inspectable}, fmt.Sprintf(line, "10s") + hint + process + "\n"},
+		{console.Log, true, []rdzv.InitProgress{inspectable, complete}, ""},
 	} {
 		var out strings.Builder
-		own := console.To(&out, test.terminal)
+		own := console.To(&out, console.Of(test.to, 0, 0))
 		own.Set(test.quiet, false)
 		a := New(own)
 		for _, p := range test.progress {
@@ -304,7 +305,7 @@ func TestInitProgress(t *testing.T) {
 
 func TestReportWithoutColours(t *testing.T) {
 	var out strings.Builder
-	n := ending{console: console.To(&out, false)}
+	n := ending{console: console.To(&out, console.Destination{})}
 	n.failureReported(agent.Failure{
 		WorldSize: 2, PID: 1, Message: "\x1b[31mValueError\x1b[m: \x1b[2J",
 		Stderr: []string{"\x1b[1mbold\a"},

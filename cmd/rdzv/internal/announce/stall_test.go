@@ -52,7 +52,7 @@ func TestStallBelowStacks(t *testing.T) {
 		{[]agent.Event{ended, agent.Finished{}}, line},
 	} {
 		var out strings.Builder
-		words := New(console.To(&out, false))
+		words := New(console.To(&out, console.Destination{}))
 		for _, e := range test.events {
 			words.Event(e)
 		}

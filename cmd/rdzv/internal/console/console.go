@@ -1,6 +1,6 @@
 // Package console writes lines to standard error: log lines, and the status line while agents wait
-// for each other. It knows what a screen can show. What is written is decided by others: see
-// packages announce and tables.
+// for each other. It knows where a stream leads, and what can be shown there. What is written is
+// decided by others: see packages announce and tables.
 package console
 
 import (
@@ -35,7 +35,7 @@ import (
 // It may be used by several goroutines at once.
 type Console struct {
 	out     io.Writer
-	screen  Screen
+	to      Destination
 	quiet   bool
 	verbose bool
 	now     func() time.Time // nil before Timed
@@ -55,7 +55,7 @@ type Console struct {
 // New returns a console that writes to stderr, which may be a terminal. Writing to a pipe that
 // nobody reads blocks for a limited time.
 func New(stderr *os.File, s Setting) *Console {
-	return &Console{out: newPipeWriter(stderr), screen: ScreenOf(stderr, s), file: stderr}
+	return &Console{out: newPipeWriter(stderr), to: DestinationOf(stderr, s), file: stderr}
 }
 
 // At is this console if stderr is nil, or else one with the same settings for stderr of another
@@ -69,10 +69,8 @@ func (c *Console) At(stderr *os.File) *Console {
 	}
 }
 
-// To returns a console for tests: it writes to out, and rewrites lines as on a terminal or not.
-func To(out io.Writer, rewrites bool) *Console {
-	return &Console{out: out, screen: Screen{rewrites: rewrites}}
-}
+// To returns a console for tests, which writes to out.
+func To(out io.Writer, to Destination) *Console { return &Console{out: out, to: to} }
 
 // Set chooses what is written: quiet omits Info and Status, verbose adds Verbose.
 func (c *Console) Set(quiet, verbose bool) { c.quiet, c.verbose = quiet, verbose }
@@ -81,31 +79,28 @@ func (c *Console) Set(quiet, verbose bool) { c.quiet, c.verbose = quiet, verbose
 // time that now returns. nil is no time.
 func (c *Console) Timed(now func() time.Time) { c.now = now }
 
-// timeFormat is RFC 3339 in UTC, which log files can be sorted by.
-const timeFormat = "2006-01-02T15:04:05Z "
-
 // at is the time in front of a line, "" if it has none.
 func (c *Console) at() string {
-	if c.now == nil || c.screen.terminal {
+	if c.now == nil {
 		return ""
 	}
-	return c.now().UTC().Format(timeFormat)
+	return c.to.stamp(c.now())
 }
 
 // Terminal tells whether the console writes to a terminal.
-func (c *Console) Terminal() bool { return c.screen.terminal }
+func (c *Console) Terminal() bool { return c.to.isTerminal() }
 
 // Rewrites tells whether Status replaces the line before.
-func (c *Console) Rewrites() bool { return c.screen.rewrites }
+func (c *Console) Rewrites() bool { return c.to.Rewrites() }
 
 // Error writes what failed.
 func (c *Console) Error(format string, args ...any) {
-	c.write("rdzv: ", Red, "rdzv:", c.at(), fmt.Sprintf(format, args...))
+	c.write(lead{colour: Red, label: "rdzv:"}, c.at(), fmt.Sprintf(format, args...))
 }
 
 // Warn writes something that the user should know, even with -q.
 func (c *Console) Warn(format string, args ...any) {
-	c.write("rdzv: ", "", "", c.at(), fmt.Sprintf(format, args...))
+	c.write(lead{label: "rdzv:"}, c.at(), fmt.Sprintf(format, args...))
 }
 
 // Info writes something that -q omits.
@@ -125,15 +120,28 @@ func (c *Console) Verbose(format string, args ...any) {
 // Hint writes a suggestion, with flags in place of fields; an empty one is not written.
 func (c *Console) Hint(text string) {
 	if text != "" {
-		c.write("rdzv: hint: ", Magenta, "hint:", "", text)
+		c.write(lead{before: "rdzv: ", colour: Magenta, label: "hint:"}, "", text)
 	}
+}
+
+// Table writes a line and below it a table, indented; -q omits both.
+func (c *Console) Table(title, table string) {
+	var b strings.Builder
+	b.WriteString(title + "\n")
+	for line := range strings.Lines(table) {
+		if line != "\n" {
+			line = "  " + line
+		}
+		b.WriteString(line)
+	}
+	c.Info("%s", b.String())
 }
 
 // Command writes a command that the user can copy as a whole line, without anything before it; -q
 // omits it.
 func (c *Console) Command(line string) {
 	if !c.quiet {
-		c.write("", "", "", "", line)
+		c.write(lead{}, "", line)
 	}
 }
 
@@ -163,28 +171,25 @@ func (c *Console) Fail(err error) {
 	c.HintOnce(agent.Hint(err))
 }
 
-// Status writes what is being waited for. On a terminal it is one line, which the next call
-// replaces, any other line erases, and EndStatus removes; elsewhere it is a plain line, written
-// only when it changes.
-func (c *Console) Status(format string, args ...any) {
+// Status writes what is being waited for, and for how long. On a terminal it is one line, which the
+// next call replaces, any other line erases, and EndStatus removes; elsewhere it is a plain line,
+// written only when it changes.
+func (c *Console) Status(what string, waited time.Duration) {
 	if c.quiet {
 		return
 	}
-	text := visible.Line(fmt.Sprintf(format, args...))
+	what = visible.Line(what)
+	end := fmt.Sprintf(" (%v)", waited.Round(time.Second))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.screen.rewrites:
-		io.WriteString(c.out, cmp.Or(c.newLine(), erase)+c.screen.fit("rdzv: "+text))
+	case c.to.Rewrites():
+		io.WriteString(c.out, cmp.Or(c.newLine(), erase)+c.to.fit("rdzv: "+what, end))
 		c.eraser = erase
-	case text != c.status:
-		line := "rdzv: " + c.at() + text + "\n"
-		io.WriteString(c.out, c.newLine()+line)
-		if c.line != nil {
-			c.line.Wrote(line)
-		}
+	case what+end != c.status:
+		c.put(c.newLine(), "rdzv: "+c.at()+what+end+"\n")
 	}
-	c.status = text
+	c.status = what + end
 }
 
 // EndStatus removes the status line. It must be called before a worker writes to the terminal.
@@ -195,31 +200,41 @@ func (c *Console) EndStatus() {
 	c.status, c.eraser = "", ""
 }
 
-// write writes each line of a text after a prefix, of which a label may have a colour. The first
-// line has a time; "" is none.
-func (c *Console) write(prefix, colour, label, at, text string) {
-	shown := prefix
-	if label != "" {
-		shown = strings.Replace(prefix, label, c.screen.coloured(colour, label), 1)
+// lead is what each line of a text begins with: a label in a colour, after something else.
+type lead struct {
+	before string
+	colour Colour
+	label  string
+}
+
+// further is before what a terminal shows of a line on further rows.
+const further = "rdzv:   "
+
+// write writes each line of a text. The first line has a time; "" is none.
+func (c *Console) write(l lead, at, text string) {
+	first, columns := "", 0
+	if l.label != "" {
+		first = l.before + c.to.Paint(l.colour, l.label) + " "
+		columns = len(l.before + l.label + " ")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var b strings.Builder
-	b.WriteString(c.newLine())
 	for line := range strings.Lines(text) {
-		text := at + visible.Text(strings.TrimRight(line, "\n"))
-		for i, part := range c.screen.fold(text, len(prefix)) {
-			if i > 0 {
-				part = "rdzv:   " + part
-			} else {
-				part = shown + part
-			}
-			b.WriteString(part + "\n")
+		before := first
+		for _, part := range c.to.fold(at+visible.Text(strings.TrimRight(line, "\n")), columns) {
+			b.WriteString(before + part + "\n")
+			before = further
 		}
 		at = ""
 	}
-	io.WriteString(c.out, b.String()) // there is nowhere to report a failure
+	c.put(c.newLine(), b.String())
+}
+
+// put writes lines with one call, after what ends or erases the line before. c.mu is held.
+func (c *Console) put(before, lines string) {
+	io.WriteString(c.out, before+lines) // there is nowhere to report a failure
 	if c.line != nil {
-		c.line.Wrote(b.String())
+		c.line.Wrote(lines)
 	}
 }

@@ -32,8 +32,8 @@ func (c *Console) newLine() string {
 	case eraser != "":
 		c.eraser = ""
 		return eraser
-	case c.above && c.screen.rewrites && c.screen.width() > 0:
-		return c.screen.toLeft()
+	case c.above && c.to.Rewrites() && c.to.columns() > 0:
+		return c.to.toLeft()
 	case within, withinLine(c.file):
 		return "\n"
 	}
@@ -61,9 +61,7 @@ func (c *Console) CompleteLine() {
 // which no program can ask the terminal without taking the user's input. As many spaces as the
 // screen has columns move it into the next line from anywhere but the first column, where they fill
 // the line: shells do the same before their prompt (PROMPT_SP of zsh).
-func (s Screen) toLeft() string {
-	return strings.Repeat(" ", s.width()) + erase
-}
+func (d Destination) toLeft() string { return strings.Repeat(" ", d.columns()) + erase }
 
 // withinLine tells whether a regular file, which anything may have written to, ends within a line
 // where f is about to write. If it cannot be read it is taken to end with one.

@@ -31,7 +31,7 @@ func TestNewLine(t *testing.T) {
 		c.Warn("before")
 		c.WorkersBegin()
 		c.Warn("one")
-		c.Status("waiting")
+		c.Status("waiting", 0)
 		c.Warn("two")
 	}
 	completed := func(c *Console) {
@@ -46,12 +46,12 @@ func TestNewLine(t *testing.T) {
 	}{
 		"known":     {&Console{}, withins{true, false}, lines, "\nrdzv: one\nrdzv: two\nrdzv: three\n"},
 		"later":     {&Console{}, withins{false, true}, lines, "rdzv: one\nrdzv: two\n\nrdzv: three\n"},
-		"status":    {&Console{}, withins{true}, func(c *Console) { c.Status("1") }, "\nrdzv: 1\n"},
+		"status":    {&Console{}, withins{true}, func(c *Console) { c.Status("1", 0) }, "\nrdzv: 1 (0s)\n"},
 		"completed": {&Console{}, withins{true}, completed, "\nrdzv: one\n"},
-		"terminal": {&Console{screen: terminal(10)}, nil, started, "rdzv: before\n" +
-			spaces + erase + "rdzv: one\n" + spaces + erase + "rdzv: wa…" + erase + "rdzv: two\n"},
-		"terminal of unknown width": {&Console{screen: terminal(0)}, withins{false, true}, started,
-			"rdzv: before\n\nrdzv: one\n" + erase + "rdzv: waiting" + erase + "rdzv: two\n"},
+		"terminal": {&Console{to: terminal(10)}, nil, started, "rdzv: before\n" +
+			spaces + erase + "rdzv: one\n" + spaces + erase + "rdz… (0s)" + erase + "rdzv: two\n"},
+		"terminal of unknown width": {&Console{to: terminal(0)}, withins{false, true}, started,
+			"rdzv: before\n\nrdzv: one\n" + erase + "rdzv: waiting (0s)" + erase + "rdzv: two\n"},
 	} {
 		var out strings.Builder
 		test.console.out = &out
@@ -94,8 +94,8 @@ func TestNewLineInFile(t *testing.T) {
 // A status line is erased once, before the first line that follows.
 func TestStatusIsErasedOnce(t *testing.T) {
 	var out strings.Builder
-	c := To(&out, true)
-	c.Status("waiting")
+	c := To(&out, terminal(80))
+	c.Status("waiting", 0)
 	out.Reset()
 	c.Warn("one")
 	c.Warn("two")

@@ -3,8 +3,8 @@ package tables
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
+	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/visible"
 	"rdzv/internal/nodelist"
 	"rdzv/internal/plural"
@@ -15,27 +15,28 @@ import (
 // value, and the nodes.
 const factWidth = 18
 
-// Check is the report of check for people, in lines of a width, see [console.Screen.Width].
-func Check(r check.Report, width int) string {
-	b := page{width: width}
-	fmt.Fprintf(&b, "%s: %s, %s\n", plural.Of(len(r.Nodes), "node"),
+// Check is the report of check for people.
+func Check(r check.Report, to console.Destination) string {
+	b := newPage(to)
+	fmt.Fprintf(b, "%s: %s, %s\n", plural.Of(len(r.Nodes), "node"),
 		visible.Line(nodelist.Short(r.Nodes)),
 		plural.Of(r.Workers, "worker"))
 	if r.Joined < r.Tasks {
-		fmt.Fprintf(&b, "only %d of %s joined\n", r.Joined, tasks(r.Tasks, r.Launched))
+		fmt.Fprintf(b, "only %d of %s joined\n", r.Joined, tasks(r.Tasks, r.Launched))
 	}
 	b.WriteString("\n")
 	differ := false
 	for _, row := range r.Rows {
-		writeRow(&b, row, len(r.Nodes))
+		writeRow(b, row, len(r.Nodes))
 		differ = differ || row.Differs() && !row.Warned
 	}
 	if differ {
-		b.WriteString("\n* the nodes differ\n")
+		b.WriteString("\n" + to.Paint(console.Magenta, "*") + " the nodes differ\n")
 	}
-	writeFindings(&b, "error", r.Problems, len(r.Nodes))
-	writeFindings(&b, "warning", r.Warnings, len(r.Nodes))
-	b.WriteString("\n" + checkVerdict(r) + "\n")
+	writeFindings(b, part{console.Red, "error:"}, r.Problems, len(r.Nodes))
+	writeFindings(b, part{console.Magenta, "warning:"}, r.Warnings, len(r.Nodes))
+	verdict, rest := checkVerdict(r)
+	b.WriteString("\n" + to.Paint(verdict.colour, verdict.text) + rest + "\n")
 	return b.String()
 }
 
@@ -48,28 +49,30 @@ func tasks(n int, launched bool) string {
 }
 
 // checkVerdict says whether exec would start the program.
-func checkVerdict(r check.Report) string {
+func checkVerdict(r check.Report) (verdict part, rest string) {
+	ok, notOK := part{console.Green, "ok"}, part{console.Red, "not ok:"}
 	workers := plural.Of(r.Workers, "worker") + " on " + plural.Of(len(r.Nodes), "node")
 	switch n := len(r.Problems); {
 	case n > 0:
-		return "not ok: the job would fail: " + plural.Of(n, "error")
+		return notOK, " the job would fail: " + plural.Of(n, "error")
 	case r.Joined < r.Tasks:
-		return "not ok: rdzv exec would wait for " + tasks(r.Tasks-r.Joined, r.Launched)
+		return notOK, " rdzv exec would wait for " + tasks(r.Tasks-r.Joined, r.Launched)
 	case len(r.Warnings) > 0:
-		return "ok, with " + plural.Of(len(r.Warnings), "warning") +
+		return ok, ", with " + plural.Of(len(r.Warnings), "warning") +
 			": rdzv exec would start " + workers
 	}
-	return "ok: rdzv exec would start " + workers
+	return ok, ": rdzv exec would start " + workers
 }
 
 // writeRow writes a fact: one line if all nodes agree, otherwise one for each value.
 func writeRow(b *page, row check.Row, nodes int) {
-	mark := " "
+	none := part{text: " "}
+	mark := none
 	switch {
 	case row.Warned:
-		mark = "!"
+		mark = part{console.Red, "!"}
 	case row.Differs():
-		mark = "*"
+		mark = part{console.Magenta, "*"}
 	}
 	if row.Own {
 		row.Groups = []check.Group{{Value: nodelist.Short(valuesOf(row)), Nodes: nil}}
@@ -81,7 +84,7 @@ func writeRow(b *page, row check.Row, nodes int) {
 			on = "on " + visible.Line(nodelist.Short(g.Nodes))
 		}
 		writeColumns(b, mark, fact, visible.Line(g.Value), on)
-		mark, fact = " ", ""
+		mark, fact = none, ""
 	}
 }
 
@@ -94,7 +97,7 @@ func valuesOf(row check.Row) (values []string) {
 
 // writeColumns writes a line, and more if texts are too long for it. A value without nodes after it
 // has both columns.
-func writeColumns(b *page, mark, fact, value, nodes string) {
+func writeColumns(b *page, mark part, fact, value, nodes string) {
 	rest := b.width - 2 - factWidth - 2
 	nodesWidth := (2*rest + 4) / 5
 	width := rest - nodesWidth - 2
@@ -104,10 +107,9 @@ func writeColumns(b *page, mark, fact, value, nodes string) {
 	facts := wrapped(fact, factWidth)
 	values, ons := wrapped(value, width), wrapped(nodes, nodesWidth)
 	for i := range max(len(facts), len(values), len(ons)) {
-		line := mark + " " + pad(at(facts, i), factWidth) + "  " + pad(at(values, i), width) + "  " +
-			at(ons, i)
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-		mark = " "
+		line := " " + pad(at(facts, i), factWidth) + "  " + pad(at(values, i), width) + "  " + at(ons, i)
+		b.WriteString(b.to.Paint(mark.colour, mark.text) + strings.TrimRight(line, " ") + "\n")
+		mark = part{text: " "}
 	}
 }
 
@@ -116,10 +118,6 @@ func at(lines []string, i int) string {
 		return lines[i]
 	}
 	return ""
-}
-
-func pad(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
 }
 
 // wrapped splits a text into lines of at most width characters, between words if possible.
@@ -141,16 +139,15 @@ func wrapped(text string, width int) (lines []string) {
 
 // writeFindings writes problems or warnings, each with its nodes and what to do, unless the same
 // follows.
-func writeFindings(b *page, kind string, findings []check.Finding, nodes int) {
+func writeFindings(b *page, kind part, findings []check.Finding, nodes int) {
 	for i, f := range findings {
-		text := kind + ": " + visible.Line(f.Text)
+		text := visible.Line(f.Text)
 		if n := len(f.Nodes); n > 0 && nodes > 1 {
 			text += " (on " + visible.Line(nodelist.Short(f.Nodes)) + ")"
 		}
-		b.WriteString("\n" + strings.Join(folded(text, b.width-4), "\n    ") + "\n")
+		b.folded("\n", kind, part{text: text})
 		if f.Hint != "" && (i == len(findings)-1 || findings[i+1].Hint != f.Hint) {
-			hint := folded("hint: "+visible.Line(f.Hint), b.width-4)
-			b.WriteString("    " + strings.Join(hint, "\n    ") + "\n")
+			b.folded("    ", part{console.Magenta, "hint:"}, part{text: visible.Line(f.Hint)})
 		}
 	}
 }

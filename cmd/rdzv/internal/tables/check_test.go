@@ -102,7 +102,7 @@ func linksFrom(node, nodes int) (links []check.Connection) {
 func TestCheck(t *testing.T) {
 	for _, n := range []int{2, 64} {
 		r := check.Of("check-train", n, manyNodes(t, n))
-		got := Check(r, console.PageWidth)
+		got := Check(r, console.Destination{})
 		file := fmt.Sprintf("testdata/check-%d-nodes.txt", n)
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
@@ -140,7 +140,7 @@ func TestCheckOdd(t *testing.T) {
 		{Problem: rdzv.Problem{Text: "two", Hint: "wait"}},
 	}}
 	r.AddProblems(&v)
-	got := Check(r, console.PageWidth)
+	got := Check(r, console.Destination{})
 	for _, want := range []string{
 		"2 nodes: a, a (pid 8), 2 workers\nonly 2 of 3 agents joined\n",
 		"\nerror: cannot assign ranks\n\nerror: one\n\nerror: two\n    hint: wait\n",

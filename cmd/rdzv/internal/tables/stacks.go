@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/visible"
 	"rdzv/internal/nodelist"
 	"rdzv/internal/plural"
@@ -22,27 +23,27 @@ const (
 )
 
 // Stacks tells where the workers of each job are: first which ones are elsewhere than most
-// others, then each place with its ranks. Its lines have a width, see [console.Screen.Width].
-func Stacks(jobs []stacks.Report, width int) string {
-	b := page{width: width}
+// others, then each place with its ranks.
+func Stacks(jobs []stacks.Report, to console.Destination) string {
+	b := newPage(to)
 	for i, r := range jobs {
 		if i > 0 {
 			b.WriteString("\n")
 		}
 		if line := collectivesLine(r.Collectives); line != "" {
-			writeFolded(&b, "", line)
+			b.plain("", line)
 		}
-		writeFolded(&b, "", "job "+visible.Line(r.Job)+": "+stacksHeader(r))
-		writeGroups(&b, oddFirst(r))
+		b.folded("", part{text: "job " + visible.Line(r.Job) + ":"}, stacksHeader(r))
+		writeGroups(b, oddFirst(r))
 		for _, p := range r.Problems {
 			text := nodelist.Short(p.Hosts) + ": " + p.Text
 			if p.Text == stacks.NotInstalled {
 				text = p.Text + " on " + nodelist.Short(p.Hosts) +
 					": in PATH or beside python (pip install py-spy), it shows the lines of Python"
 			}
-			writeFolded(&b, "\n", visible.Line(text))
+			b.plain("\n", visible.Line(text))
 		}
-		writeNCCL(&b, r.NCCL)
+		writeNCCL(b, r.NCCL)
 	}
 	return b.String()
 }
@@ -59,36 +60,38 @@ func writeNCCL(b *page, text string) {
 }
 
 // stacksHeader names the ranks to look at, and where they are.
-func stacksHeader(r stacks.Report) string {
+func stacksHeader(r stacks.Report) part {
 	rest, ranks := r.Rest(), plural.Of(r.Ranks, "rank")
 	switch n, others := len(r.Groups), r.Ranks-len(rest); {
 	case n == 0:
-		return "no workers are running"
+		return part{text: "no workers are running"}
 	case len(r.NotReached()) > 0:
-		has := "have"
-		if len(rest) == 1 {
-			has = "has"
-		}
-		return ranksOf(rest) + " " + has + " not reached init_process_group: the others wait there" +
-			placeOf(rest)
+		return part{text: ranksOf(rest) + " " + verb(rest, "has", "have") +
+			" not reached init_process_group: the others wait there" + placeOf(rest)}
 	case len(rest) > 0:
-		are := "are not where the others are"
-		if len(rest) == 1 {
-			are = "is not where the others are"
-		}
+		there := "the others are"
 		if others == 1 {
-			are = strings.Replace(are, "the others are", "the other one is", 1)
+			there = "the other one is"
 		}
-		return ranksOf(rest) + " " + are + placeOf(rest)
+		return part{console.Magenta, ranksOf(rest) + " " + verb(rest, "is", "are") + " not where " +
+			there + placeOf(rest)}
 	case n == 1 && r.Ranks == 1:
-		return ranks + placeOf(r.Groups[0].Workers)
+		return part{text: ranks + placeOf(r.Groups[0].Workers)}
 	case n == 1 && len(r.Groups[0].Workers) == r.Ranks:
-		return "all " + ranks + " are at the same place" + placeOf(r.Groups[0].Workers)
+		return part{text: "all " + ranks + " are at the same place" + placeOf(r.Groups[0].Workers)}
 	case n == 1:
-		return fmt.Sprintf("%d of %s are at the same place", len(r.Groups[0].Workers), ranks)
+		return part{text: fmt.Sprintf("%d of %s are at the same place", len(r.Groups[0].Workers), ranks)}
 	default:
-		return ranks + " at " + plural.Of(n, "different place")
+		return part{text: ranks + " at " + plural.Of(n, "different place")}
 	}
+}
+
+// verb is that of a sentence about one worker, or several.
+func verb(workers []stacks.Worker, one, several string) string {
+	if len(workers) == 1 {
+		return one
+	}
+	return several
 }
 
 // placeOf is ": train.py:41", or what workers do; "" if that is not the same for all.
@@ -136,7 +139,7 @@ func writeGroups(b *page, groups []stacks.Group) {
 			for _, g := range groups[i:] {
 				left += len(g.Workers)
 			}
-			writeFolded(b, "\n", plural.Of(left, "more rank")+" at other places")
+			b.plain("\n", plural.Of(left, "more rank")+" at other places")
 			return
 		}
 		writeGroup(b, g)
@@ -189,7 +192,7 @@ func writeGroup(b *page, g stacks.Group) {
 	if len(first.Python) == 0 {
 		title += ": " + visible.Line(first.Main.Does)
 	}
-	writeFolded(b, "\n", title)
+	b.plain("\n", title)
 	for _, call := range first.Python {
 		b.WriteString("    " + visible.Line(call) + "\n")
 	}
@@ -216,9 +219,9 @@ func writeGroup(b *page, g stacks.Group) {
 		return w.Main.WChan
 	})
 	details = append(details, "CPU "+usage(g.Workers))
-	writeFolded(b, "  ", strings.Join(details, "; "))
+	b.plain("  ", strings.Join(details, "; "))
 	if others := threadCounts(first.Others); others != "" {
-		writeFolded(b, "  ", "other threads: "+others)
+		b.plain("  ", "other threads: "+others)
 	}
 }
 

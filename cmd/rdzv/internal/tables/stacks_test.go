@@ -69,7 +69,7 @@ func TestStacks(t *testing.T) {
 		{"64-ranks", stacks.Of("train", hanging(64, 8, false))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, file := Stacks([]stacks.Report{c.report}, console.PageWidth), "testdata/stacks-"+c.name+".txt"
+			got, file := Stacks([]stacks.Report{c.report}, console.Destination{}), "testdata/stacks-"+c.name+".txt"
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
 					t.Fatal(err)
@@ -102,7 +102,7 @@ func TestStacksBeforeInit(t *testing.T) {
 			Rank: rank, Init: &reached, Main: stacks.Thread{Does: "sleeping (clock_nanosleep)"},
 		})
 	}
-	got := Stacks([]stacks.Report{stacks.Of("train", []stacks.Node{node})}, console.PageWidth)
+	got := Stacks([]stacks.Report{stacks.Of("train", []stacks.Node{node})}, console.Destination{})
 	for _, want := range []string{
 		"job train: rank 1 (node1) has not reached init_process_group: the others wait there: sleeping",
 		"\nrank 1 (node1): sleeping", "\nrank 0 (node1): sleeping",
@@ -121,7 +121,7 @@ func TestStacksOdd(t *testing.T) {
 			Rank: rank, Main: stacks.Thread{Does: fmt.Sprintf("\x1b%d", rank)},
 		})
 	}
-	got := Stacks([]stacks.Report{stacks.Of("train", []stacks.Node{node})}, console.PageWidth)
+	got := Stacks([]stacks.Report{stacks.Of("train", []stacks.Node{node})}, console.Destination{})
 	for _, want := range []string{
 		"100 ranks at 100 different places\n", "\n84 more ranks at other places\n", `\x1b15`,
 	} {
@@ -139,7 +139,7 @@ func TestStacksOdd(t *testing.T) {
 		if ranks == 0 {
 			want = "no workers are running\n"
 		}
-		got := Stacks([]stacks.Report{stacks.Of("train", alike)}, console.PageWidth)
+		got := Stacks([]stacks.Report{stacks.Of("train", alike)}, console.Destination{})
 		if !strings.HasPrefix(got, "job train: "+want) {
 			t.Errorf("the table is\n%s\nwant %q at its beginning", got, want)
 		}
@@ -152,18 +152,18 @@ func TestCollectives(t *testing.T) {
 	const behind = "rank 5 is at all_reduce 6649, the other 15 at 6650"
 	nodes := hanging(8, 4, false)
 	nodes[1].Collectives = behind
-	text := Stacks([]stacks.Report{stacks.Of("train", nodes)}, console.PageWidth)
+	text := Stacks([]stacks.Report{stacks.Of("train", nodes)}, console.Destination{})
 	if !strings.HasPrefix(text, "NCCL: "+behind+"\njob train: ") {
 		t.Errorf("rdzv stacks prints\n%s", text)
 	}
 	nodes[1].Collectives, nodes[0].NCCL = "", "NCCL version 2.24.3\n\n  Rank 5\x1b[1m has launched up to operation 6649"
-	text = Stacks([]stacks.Report{stacks.Of("train", nodes)}, console.PageWidth)
+	text = Stacks([]stacks.Report{stacks.Of("train", nodes)}, console.Destination{})
 	const older = "\nNCCL's report:\n    NCCL version 2.24.3\n\n      Rank 5\\x1b[1m has launched up to operation 6649\n"
 	if !strings.HasPrefix(text, "job train: ") || !strings.HasSuffix(text, older) {
 		t.Errorf("with an older NCCL rdzv stacks prints\n%s", text)
 	}
 	j := training(2)
-	if text := Status([]status.Job{j}, console.PageWidth, false); strings.Contains(text, "COLL") {
+	if text := Status([]status.Job{j}, console.Destination{}, false); strings.Contains(text, "COLL") {
 		t.Errorf("without NCCL rdzv status prints\n%s", text)
 	}
 	j.Collectives = behind
@@ -173,7 +173,7 @@ func TestCollectives(t *testing.T) {
 		}
 	}
 	j.Ranks[5].Collectives = new(int64(6649))
-	text = Status([]status.Job{j}, console.PageWidth, false)
+	text = Status([]status.Job{j}, console.Destination{}, false)
 	for _, want := range []string{"  CPU   COLL\n", "  6649\n", "  6650\n", "  -\n", "\nNCCL: " + behind + "\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("rdzv status prints\n%s\nwant %q in it", text, want)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -28,27 +27,26 @@ const (
 const idle = 0.1
 
 // Status tells what the ranks of each job are doing: first what is known to be wrong, then a table
-// of the ranks. Its lines have a width, see [console.Screen.Width]. agents adds the processes of
-// rdzv to the table.
-func Status(jobs []status.Job, width int, agents bool) string {
-	b := page{width: width}
+// of the ranks. agents adds the processes of rdzv to the table.
+func Status(jobs []status.Job, to console.Destination, agents bool) string {
+	b := newPage(to)
 	for i, j := range jobs {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		writeFolded(&b, "", jobHeader(j))
-		for i, line := range findings(j) {
+		b.plain("", jobHeader(j))
+		for i, finding := range findings(j) {
 			before := "\n"
 			if i > 0 {
 				before = ""
 			}
-			writeFolded(&b, before, line)
+			b.folded(before, finding)
 		}
 		if len(j.Ranks) > 0 {
 			b.WriteString("\n")
-			writeRanks(&b, j.Ranks, agents)
+			writeRanks(b, j.Ranks, agents)
 		}
-		writeNotes(&b, j)
+		writeNotes(b, j)
 	}
 	return b.String()
 }
@@ -57,7 +55,7 @@ func Status(jobs []status.Job, width int, agents bool) string {
 func jobHeader(j status.Job) string {
 	name, since := "job "+visible.Line(cmp.Or(j.Name, j.Job)), " for "+seconds(j.Seconds)
 	if j.UID != nil {
-		name += " of user " + console.UserName(*j.UID)
+		name += " of user " + UserName(*j.UID)
 	}
 	name += ": "
 	ranks := plural.Of(j.WorldSize, "rank") + " on " + plural.Of(j.Nodes, "node")
@@ -107,7 +105,7 @@ func present(j status.Job) string {
 }
 
 // findings are what is known to be wrong, the likely causes first.
-func findings(j status.Job) (lines []string) {
+func findings(j status.Job) (lines []part) {
 	in := func(state status.State) []status.Rank {
 		return slices.DeleteFunc(slices.Clone(j.Ranks), func(r status.Rank) bool {
 			return r.State != state
@@ -118,7 +116,7 @@ func findings(j status.Job) (lines []string) {
 			if len(ranks) == 1 {
 				is = one
 			}
-			lines = append(lines, rankNames(ranks)+" "+is+" "+text)
+			lines = append(lines, part{console.Magenta, rankNames(ranks) + " " + is + " " + text})
 		}
 	}
 	lines = tracebacks(j.Traced())
@@ -129,18 +127,18 @@ func findings(j status.Job) (lines []string) {
 	}
 	add(j.NotReached(), "has", "have", "not reached init_process_group: the others wait there")
 	if line := collectivesLine(j.Collectives); line != "" {
-		lines = append(lines, line)
+		lines = append(lines, part{text: line})
 	}
 	add(in(status.Blocked), "waits", "wait", "for a file system or a device that has not answered yet")
 	if j.Alone != "" {
-		lines = append(lines, "only this node has answered: "+visible.Line(j.Alone))
+		lines = append(lines, part{text: "only this node has answered: " + visible.Line(j.Alone)})
 	} else if silent := in(status.NoAnswer); len(silent) > 0 {
-		lines = append(lines, "no answer about "+rankNames(silent)+
-			": rdzv is stopped there, or the node is overloaded or disconnected")
+		lines = append(lines, part{text: "no answer about " + rankNames(silent) +
+			": rdzv is stopped there, or the node is overloaded or disconnected"})
 	}
 	if silence := j.Silence(); len(lines) == 0 && silence >= longSilence {
-		lines = append(lines, "no rank has written anything for "+seconds(silence)+
-			"; rdzv stacks shows where each one is")
+		lines = append(lines, part{text: "no rank has written anything for " + seconds(silence) +
+			"; rdzv stacks shows where each one is"})
 	}
 	return lines
 }
@@ -156,14 +154,14 @@ func writeNotes(b *page, j status.Job) {
 			spares = append(spares, p.Host)
 		}
 		slices.Sort(spares)
-		writeFolded(b, "\n", plural.Of(len(spares), "spare")+": "+visible.Line(nodelist.Short(spares)))
+		b.plain("\n", plural.Of(len(spares), "spare")+": "+visible.Line(nodelist.Short(spares)))
 	}
 	if j.LogDir != "" {
 		b.WriteString("\nlog directory: " + visible.Line(j.LogDir) + "\n") // a path remains whole
 	}
 	isUnknown := func(row []status.Rank) bool { return outputOf(row) == unknown }
 	if slices.ContainsFunc(rows(j.Ranks), isUnknown) {
-		writeFolded(b, "\n", `"`+unknown+`": not known; start the job with --tag or --log-dir to see it`)
+		b.plain("\n", `"`+unknown+`": not known; start the job with --tag or --log-dir to see it`)
 	}
 }
 
@@ -171,13 +169,15 @@ func writeNotes(b *page, j status.Job) {
 const maxTracebacks = 4
 
 // tracebacks name the ranks that run although they have printed a traceback.
-func tracebacks(traced []status.Rank) (lines []string) {
+func tracebacks(traced []status.Rank) (lines []part) {
 	for i, r := range traced {
 		if i == maxTracebacks {
-			return append(lines, plural.Of(len(traced)-i, "more rank")+" printed a traceback, too")
+			return append(lines, part{text: plural.Of(len(traced)-i, "more rank") +
+				" printed a traceback, too"})
 		}
-		lines = append(lines, fmt.Sprintf("%s printed a traceback %s ago and is still running: %s",
-			rankNames([]status.Rank{r}), seconds(r.Traceback.Seconds), visible.Line(r.Traceback.Exception)))
+		lines = append(lines, part{console.Magenta, fmt.Sprintf(
+			"%s printed a traceback %s ago and is still running: %s", rankNames([]status.Rank{r}),
+			seconds(r.Traceback.Seconds), visible.Line(r.Traceback.Exception))})
 	}
 	return lines
 }
@@ -211,76 +211,107 @@ func numbers(ranks []status.Rank) []int {
 // writeRanks writes the table.
 func writeRanks(b *page, ranks []status.Rank, agents bool) {
 	launched := func(r status.Rank) bool { return r.Collectives != nil }
-	coll := slices.ContainsFunc(ranks, launched)
 	grouped := rows(ranks)
-	table := [][]string{{"RANK", "HOST", "PID", "STATE", "SINCE", "INIT", "OUTPUT", "CPU"}}
-	for _, row := range grouped {
-		table = append(table, []string{
-			ranges(numbers(row)), hostOf(row[0]), pidOf(row), stateOf(row[0]),
-			span(row, seconds, func(r status.Rank) *float64 { return since(r) }),
-			initOf(row[0]),
-			outputOf(row),
-			span(row, percent, func(r status.Rank) *float64 { return r.CPU }),
-		})
-	}
-	column := func(header string, of func([]status.Rank) string) {
-		table[0] = append(table[0], header)
-		for i, row := range grouped {
-			table[i+1] = append(table[i+1], of(row))
-		}
+	columns := []column{
+		{"RANK", func(row []status.Rank) string { return ranges(numbers(row)) }},
+		{"HOST", hostOf}, {"PID", pidOf}, {state, stateOf},
+		{"SINCE", func(row []status.Rank) string { return span(row, seconds, since) }},
+		{"INIT", initOf}, {"OUTPUT", outputOf},
+		{"CPU", func(row []status.Rank) string {
+			return span(row, percent, func(r status.Rank) *float64 { return r.CPU })
+		}},
 	}
 	if slices.ContainsFunc(ranks, func(r status.Rank) bool { return r.GPU != nil }) {
-		column("GPU", gpuUse)
-		column("GPU MEM", gpuMemory)
+		columns = append(columns, column{"GPU", gpuUse}, column{"GPU MEM", gpuMemory})
 	}
-	if coll {
-		column("COLL", launchedBy)
+	if slices.ContainsFunc(ranks, launched) {
+		columns = append(columns, column{"COLL", launchedBy})
 	}
 	if agents {
-		column("AGENT", agentOf)
+		columns = append(columns, column{"AGENT", agentOf})
 	}
-	lines := aligned(table)
-	if slices.ContainsFunc(ranks, func(r status.Rank) bool { return r.LastLine != "" }) {
-		lines = withLastLines(lines, grouped, b.width)
+	columns = withLastLines(columns, ranks, grouped, b.width)
+	writeAligned(b, columns, grouped)
+}
+
+// column is one of the table: its header, and what it has of the ranks that share a row.
+type column struct {
+	header string
+	of     func(row []status.Rank) string
+}
+
+// state is the header of the column whose values are coloured.
+const state = "STATE"
+
+// width is that of the longest value.
+func (c column) width(grouped [][]status.Rank) int {
+	width := utf8.RuneCountInString(c.header)
+	for _, row := range grouped {
+		width = max(width, utf8.RuneCountInString(c.of(row)))
 	}
-	for _, line := range lines {
+	return width
+}
+
+// gap is how many columns are between two values.
+const gap = "  "
+
+func writeAligned(b *page, columns []column, grouped [][]status.Rank) {
+	widths := make([]int, len(columns))
+	for i, c := range columns {
+		widths[i] = c.width(grouped)
+	}
+	write := func(value func(column) string, colour console.Colour) {
+		line := ""
+		for i, c := range columns {
+			text := value(c)
+			after := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)) + gap
+			if c.header == state {
+				text = b.to.Paint(colour, text)
+			}
+			line += text + after
+		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	write(func(c column) string { return c.header }, "")
+	for _, row := range grouped {
+		write(func(c column) string { return c.of(row) }, colourOf(row[0]))
 	}
 }
 
-// aligned are the lines of a table, all of the same width.
-func aligned(table [][]string) []string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, cells := range table {
-		fmt.Fprintln(w, strings.Join(cells, "\t")+"\t")
+// colourOf is that of the state of a rank: red if something is wrong.
+func colourOf(r status.Rank) console.Colour {
+	failed := r.Signal != 0 || r.ExitCode != nil && *r.ExitCode != 0
+	if failed || r.State == status.Blocked || r.State == status.Stopped || r.State == status.NoAnswer {
+		return console.Red
 	}
-	w.Flush() // a strings.Builder does not fail
-	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	return ""
 }
 
 // minLastLine is how many columns a table has for the last lines of ranks, or none.
 const minLastLine = 20
 
-// withLastLines adds what single ranks have written last to the lines of their table, as far as a
-// line has room.
-func withLastLines(lines []string, grouped [][]status.Rank, width int) []string {
-	room := width - utf8.RuneCountInString(lines[0])
-	if room < minLastLine {
-		return lines
+// withLastLines adds a column with what single ranks have written last, as far as a line has room.
+func withLastLines(
+	columns []column, ranks []status.Rank, grouped [][]status.Rank, width int,
+) []column {
+	room := width
+	for _, c := range columns {
+		room -= c.width(grouped) + len(gap)
 	}
-	lines[0] += "LAST LINE"
-	for i, row := range grouped {
+	wrote := func(r status.Rank) bool { return r.LastLine != "" }
+	if room < minLastLine || !slices.ContainsFunc(ranks, wrote) {
+		return columns
+	}
+	return append(columns, column{"LAST LINE", func(row []status.Rank) string {
 		if len(row) > 1 {
-			continue
+			return ""
 		}
 		text := []rune(visible.Text(row[0].LastLine))
 		if len(text) > room {
 			text = append(text[:room-3], []rune("...")...)
 		}
-		lines[i+1] += string(text)
-	}
-	return lines
+		return string(text)
+	}})
 }
 
 // gpuUse is how much the GPUs of these ranks are used: "93%".
@@ -319,8 +350,8 @@ func pidOf(row []status.Rank) string {
 	return strconv.Itoa(row[0].PID)
 }
 
-func hostOf(r status.Rank) string {
-	host := []rune(cmp.Or(visible.Line(r.Host), "-"))
+func hostOf(row []status.Rank) string {
+	host := []rune(cmp.Or(visible.Line(row[0].Host), "-"))
 	if len(host) > maxHost {
 		host = append(host[:maxHost-3], []rune("...")...)
 	}
@@ -356,12 +387,13 @@ func rows(ranks []status.Rank) (rows [][]status.Rank) {
 // alike tells whether two ranks do the same on the same node.
 func alike(a, b status.Rank) bool {
 	waits := func(r status.Rank) bool { return r.CPU == nil || *r.CPU < idle }
-	return a.Host == b.Host && stateOf(a) == stateOf(b) && initOf(a) == initOf(b) &&
+	one, other := []status.Rank{a}, []status.Rank{b}
+	return a.Host == b.Host && stateOf(one) == stateOf(other) && initOf(one) == initOf(other) &&
 		waits(a) == waits(b)
 }
 
-func stateOf(r status.Rank) string {
-	switch {
+func stateOf(row []status.Rank) string {
+	switch r := row[0]; {
 	case r.State == status.NoAnswer:
 		return "no answer"
 	case r.Signal != 0:
@@ -369,11 +401,11 @@ func stateOf(r status.Rank) string {
 	case r.ExitCode != nil:
 		return fmt.Sprintf("exit %d", *r.ExitCode)
 	}
-	return string(r.State)
+	return string(row[0].State)
 }
 
-func initOf(r status.Rank) string {
-	switch {
+func initOf(row []status.Rank) string {
+	switch r := row[0]; {
 	case r.Init == nil:
 		return "-"
 	case *r.Init:

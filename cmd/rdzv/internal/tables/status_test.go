@@ -50,7 +50,7 @@ func training(nodes int) status.Job {
 // The table is readable for 16 and for 64 ranks.
 func TestStatus(t *testing.T) {
 	for _, nodes := range []int{2, 8} {
-		got := Status([]status.Job{training(nodes)}, console.PageWidth, false)
+		got := Status([]status.Job{training(nodes)}, console.Destination{}, false)
 		file := fmt.Sprintf("testdata/status-%d-ranks.txt", 8*nodes)
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
@@ -121,11 +121,11 @@ func TestStatusHeader(t *testing.T) {
 			"job x: no agent has answered: lost the store\n",
 		},
 	} {
-		if got := Status([]status.Job{row.job}, console.PageWidth, false); got != row.want {
+		if got := Status([]status.Job{row.job}, console.Destination{}, false); got != row.want {
 			t.Errorf("got %q, want %q", got, row.want)
 		}
 	}
-	both := Status([]status.Job{{Job: "x", Text: "1"}, {Job: "y", Text: "2"}}, console.PageWidth, false)
+	both := Status([]status.Job{{Job: "x", Text: "1"}, {Job: "y", Text: "2"}}, console.Destination{}, false)
 	want := "job x: no agent has answered: 1\n\njob y: no agent has answered: 2\n"
 	if both != want {
 		t.Errorf("got %q, want %q", both, want)
@@ -175,7 +175,7 @@ func TestStatusFindings(t *testing.T) {
 	} {
 		want := "job 4711.0: 8 ranks on 1 node, running for " + seconds(c.job.Seconds) + "\n\n" +
 			c.want + "\nRANK  HOST"
-		if got := Status([]status.Job{c.job}, 90, false); !strings.HasPrefix(got, want) {
+		if got := Status([]status.Job{c.job}, console.Of(console.Plain, 24, 90), false); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: got\n%s\nwant at first\n%s", name, got, want)
 		}
 	}
@@ -186,7 +186,7 @@ func TestStatusFindings(t *testing.T) {
 func TestStatusOfLastLines(t *testing.T) {
 	j := training(1)
 	j.Ranks[0].LastLine, j.Ranks[1].LastLine = "step 3\x1b[1m", strings.Repeat("x", 100)
-	got := Status([]status.Job{j}, 90, true)
+	got := Status([]status.Job{j}, console.Of(console.Plain, 24, 90), true)
 	for _, want := range []string{
 		"CPU   AGENT  LAST LINE\n", " 100%  71     step 3\n", "xxxxx...\n",
 	} {
@@ -199,7 +199,7 @@ func TestStatusOfLastLines(t *testing.T) {
 			t.Errorf("a line of %d columns: %q", n, line)
 		}
 	}
-	if got := Status([]status.Job{j}, 60, false); strings.Contains(got, "LAST") {
+	if got := Status([]status.Job{j}, console.Of(console.Plain, 24, 60), false); strings.Contains(got, "LAST") {
 		t.Errorf("got\n%s\nin 60 columns", got)
 	}
 }
@@ -217,7 +217,7 @@ func TestStatusOfTracebacks(t *testing.T) {
 		"rank 3 (node1) printed a traceback 13s ago and is still running: ValueError: \\x1b\n" +
 		"rank 2 (node1) printed a traceback 12s ago and is still running: ValueError: \\x1b\n" +
 		"2 more ranks printed a traceback, too\nNCCL: all ranks"
-	if got := Status([]status.Job{j}, console.PageWidth, false); !strings.Contains(got, want) {
+	if got := Status([]status.Job{j}, console.Destination{}, false); !strings.Contains(got, want) {
 		t.Errorf("got\n%s\nwant %q in it", got, want)
 	}
 }
