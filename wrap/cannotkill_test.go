@@ -13,28 +13,6 @@ import (
 	"rdzv/internal/proctest"
 )
 
-// TestUnprivilegedUser kills the agent or the holder of a tree that runs as nobody.
-func TestUnprivilegedUser(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can become an unprivileged user; the other tests run as one")
-	}
-	nothingLeft(t)
-	nobody := func(cmd *exec.Cmd) {
-		cmd.Path = testBinary(t)
-		cmd.Dir = "/"
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
-	}
-	for _, victim := range []string{"agent", "holder"} {
-		cmd, _ := startAgent(t, 2, nobody)
-		holder := holderOf(t, cmd.Process.Pid)
-		pid := map[string]int{"agent": cmd.Process.Pid, "holder": holder}[victim]
-		syscall.Kill(pid, syscall.SIGKILL)
-		eventually(t, "all processes have ended", func() bool {
-			return dead(cmd.Process.Pid) && dead(holder) && len(marked(marker(t))) == 0
-		})
-	}
-}
-
 // becomesRoot is a program that its user may run but not signal, like sudo.
 var becomesRoot = role("becomes root", func() {
 	if err := syscall.Setresuid(0, 0, 0); err != nil {

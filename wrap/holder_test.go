@@ -2,7 +2,6 @@ package wrap
 
 import (
 	"errors"
-	"os"
 	"os/exec"
 	"slices"
 	"syscall"
@@ -34,27 +33,6 @@ func TestHolderSurvives(t *testing.T) {
 	})
 	if n := len(marked(marker(t))); dead(pid) || n < 10 {
 		t.Errorf("the holder is dead: %v; %d processes of the tree run", dead(pid), n)
-	}
-}
-
-// TestHolderKilled: a holder is killed, or is stopped (SIGSTOP) and not continued: the agent kills
-// the tree.
-func TestHolderKilled(t *testing.T) {
-	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
-		t.Run(s.String(), func(t *testing.T) {
-			nothingLeft(t)
-			out, l := lines(t)
-			w := sh(t, `(setsid sleep 1000 &) ; echo ready; exec sleep 1000`)
-			w.Stdout = out
-			r := begin(t, Tree{Workers: []Worker{w}, Grace: longGrace})
-			l.want("ready")
-			syscall.Kill(holderOf(t, os.Getpid()), s)
-			results, err := r.wait()
-			if !errors.Is(err, ErrHolder) || results[0].Signal != syscall.SIGKILL ||
-				!errors.Is(results[0].Err, ErrHolder) {
-				t.Errorf("Run = %+v, %v, want SIGKILL and %v in both", results, err, ErrHolder)
-			}
-		})
 	}
 }
 

@@ -108,45 +108,6 @@ func dead(pid int) bool {
 	return err != nil || s.State == 'Z' || s.State == 'X'
 }
 
-// TestNoneLeftAfterKill kills processes of a tree, or stops one for ever; the whole tree ends.
-func TestNoneLeftAfterKill(t *testing.T) {
-	const lost = "returned the holder died"
-	for _, row := range []struct {
-		name   string
-		signal syscall.Signal
-		kill   func(agent, holder int) (pids []int)
-		want   string // what the agent prints, if it still runs
-	}{
-		{"agent", syscall.SIGKILL, func(agent, _ int) []int { return []int{agent} }, ""},
-		{"holder", syscall.SIGKILL, func(_, holder int) []int { return []int{holder} }, lost},
-		{"process group of the agent", syscall.SIGKILL,
-			func(agent, _ int) []int { return []int{-agent} }, ""},
-		{"process group of the holder", syscall.SIGKILL,
-			func(_, holder int) []int { return []int{-holder} }, lost},
-		{"stopped agent", syscall.SIGSTOP, func(agent, _ int) []int { return []int{agent} }, ""},
-		{"stopped holder", syscall.SIGSTOP, func(_, holder int) []int { return []int{holder} }, lost},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			nothingLeft(t)
-			cmd, l := startAgent(t, 3, nil)
-			holder := holderOf(t, cmd.Process.Pid)
-			begun := time.Now()
-			for _, pid := range row.kill(cmd.Process.Pid, holder) {
-				if err := syscall.Kill(pid, row.signal); err != nil {
-					t.Fatal(err)
-				}
-			}
-			eventually(t, "all processes have ended", func() bool {
-				return dead(cmd.Process.Pid) && dead(holder) && len(marked(marker(t))) == 0
-			})
-			t.Logf("all processes ended after %v", time.Since(begun))
-			if row.want != "" {
-				l.want(row.want)
-			}
-		})
-	}
-}
-
 // TestStoppedJobOfScript: a script starts an agent while another of its jobs is stopped. When the
 // tree ends, the process group must not become orphaned by that: the kernel would send SIGHUP to
 // it.
@@ -197,32 +158,6 @@ var _ = role("plain agent", func() {
 	w := child(ignoringSignals)
 	Run(context.Background(), Tree{Workers: []Worker{w, w}, Source: Signals(syscall.SIGTERM)})
 })
-
-// TestResistantTree stops a resistantTree.
-func TestResistantTree(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		stop func(r *running)
-	}{
-		{"end of ctx", func(r *running) { r.cancel(nil) }},
-		{"Tree.Kill", func(r *running) { r.kill() }},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			nothingLeft(t)
-			out, l := lines(t)
-			w := sh(t, resistantTree)
-			w.Stdout, w.Stderr, w.Capture = out, out, true
-			r := begin(t, Tree{Workers: []Worker{w}, Grace: 30 * time.Millisecond})
-			l.want("ready")
-			n, begun := len(marked(marker(t))), time.Now()
-			row.stop(r)
-			if e := r.one(); e.Signal != syscall.SIGKILL || !e.Stopped {
-				t.Errorf("%+v, want SIGKILL and Stopped", e)
-			}
-			t.Logf("%d processes ended after %v", n, time.Since(begun))
-		})
-	}
-}
 
 // TestSixtyFourWorkers stops 63 workers because another one fails.
 func TestSixtyFourWorkers(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,46 +29,6 @@ var printingSignals = role("printing signals", func() {
 		}
 	}
 })
-
-// TestLinger: with Linger, a descendant that the last worker has left is stopped when ctx ends, not
-// before.
-func TestLinger(t *testing.T) {
-	nothingLeft(t)
-	out, l := lines(t)
-	w := sh(t, `sh -c '
-		trap "echo SIGTERM; exit" TERM
-		trap "echo SIGUSR1" USR1
-		echo $$
-		while :; do sleep 0.01; echo running; done' &
-		exit 0`)
-	w.Stdout = out
-	ended := make(chan Result, 1)
-	signals := make(chan Event)
-	r := begin(t, Tree{
-		Workers: []Worker{w}, Grace: longGrace, Linger: true, Signals: signals,
-		Ended: func(_ int, r Result) { ended <- r },
-	})
-	left, err := strconv.Atoi(l.next())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e := <-ended; e.Code != 0 || e.Stopped {
-		t.Errorf("%+v, want Code 0, not Stopped", e)
-	}
-	select {
-	case signals <- Event{Signal: syscall.SIGUSR1}: // without Linger, Run has ordered the holder to end by now
-	case <-r.done:
-		t.Fatal("Run has returned before the end of ctx")
-	}
-	syscall.Kill(left, syscall.SIGUSR1)
-	l.await("SIGUSR1")
-	for range 20 { // each takes as long as the interval at which Run searches for orphans
-		l.want("running")
-	}
-	r.cancel(nil)
-	r.one()
-	l.await("SIGTERM")
-}
 
 // TestStopDelivered: only workers started after Stop.At receive SIGTERM.
 func TestStopDelivered(t *testing.T) {
@@ -160,77 +119,6 @@ func TestStopNotDelivered(t *testing.T) {
 				t.Errorf("it ended before half of the grace: %t, want %t", early, !row.received)
 			}
 		})
-	}
-}
-
-// TestKill: closing Tree.Kill does not wait for the grace period.
-func TestKill(t *testing.T) {
-	nothingLeft(t)
-	for _, row := range []struct {
-		name string
-		kill func(r *running)
-	}{
-		{"Tree.Kill", func(r *running) { r.kill() }},
-		{"end of ctx, then Tree.Kill", func(r *running) { r.cancel(nil); r.kill() }},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			out, l := lines(t)
-			w := worker(t, ignoringSignals)
-			w.Stdout = out
-			r := begin(t, Tree{Workers: []Worker{w}, Grace: time.Hour})
-			l.want("ready")
-			begun := time.Now()
-			row.kill(r)
-			if e := r.one(); e.Signal != syscall.SIGKILL || !e.Stopped {
-				t.Errorf("%+v, want SIGKILL and Stopped", e)
-			}
-			if took := time.Since(begun); took > 5*time.Second {
-				t.Errorf("Run returned after %v, want at most 5 s", took)
-			}
-		})
-	}
-}
-
-// TestNoGrace: with a Grace of 0 SIGKILL follows SIGTERM immediately, without SIGABRT.
-func TestNoGrace(t *testing.T) {
-	nothingLeft(t)
-	out, l := lines(t)
-	w := worker(t, printingSignals)
-	w.Stdout = out
-	r := begin(t, Tree{Workers: []Worker{w}})
-	l.want("ready")
-	begun := time.Now()
-	r.cancel(nil)
-	if e := r.one(); e.Signal != syscall.SIGKILL || !e.Stopped {
-		t.Errorf("%+v, want SIGKILL and Stopped", e)
-	}
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("Run returned after %v, want at most 5 s", took)
-	}
-	for len(l.lines) > 0 {
-		if line := l.next(); line != "terminated" {
-			t.Errorf("the worker received %q, want only terminated", line)
-		}
-	}
-}
-
-// TestCtxEndedBeforeRun: no worker is started.
-func TestCtxEndedBeforeRun(t *testing.T) {
-	nothingLeft(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var ended []int
-	tree := Tree{
-		Workers: []Worker{sh(t, "exit 1"), sh(t, "exit 2")},
-		Ended:   func(i int, r Result) { ended = append(ended, i) },
-	}
-	for _, e := range mustRun(t, ctx, tree) {
-		if e.PID != 0 || !e.Stopped || e.ExitCode() != 143 || e.Err != nil {
-			t.Errorf("%+v, want PID 0, SIGTERM and Stopped", e)
-		}
-	}
-	if len(ended) != 2 {
-		t.Errorf("Ended was called for workers %v, want 0 and 1", ended)
 	}
 }
 

@@ -2,7 +2,6 @@ package wrap
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -18,78 +17,6 @@ import (
 
 	"rdzv/internal/proctest"
 )
-
-// TestStopDumpStacks: Stop.DumpStacks sends SIGABRT to a worker that catches it, else SIGTERM.
-func TestStopDumpStacks(t *testing.T) {
-	nothingLeft(t)
-	out, l := lines(t)
-	stderr, text := output(t)
-	caught := worker(t, sleeping) // Go's runtime catches SIGABRT
-	plain := sh(t, `echo ready; exec sleep 1000`)
-	caught.Stdout, plain.Stdout = out, out
-	caught.Stderr, caught.Capture = stderr, true
-	begun := time.Now()
-	r := begin(t, Tree{Workers: []Worker{caught, plain}, Grace: longGrace})
-	l.want("ready", "ready")
-	r.cancel(&Stop{DumpStacks: true, Err: errors.New("stragglers")})
-	results, err := r.wait()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := results[0]
-	if e.Code != 2 || !e.Stopped || !strings.Contains(string(e.Stderr), "goroutine 1") {
-		t.Errorf("worker 0: %+v, want Code 2, Stopped and a stack", e)
-	}
-	if e := results[1]; e.Signal != syscall.SIGTERM || !e.Stopped {
-		t.Errorf("worker 1: %+v, want SIGTERM and Stopped", e)
-	}
-	if !strings.Contains(text(), "SIGABRT") {
-		t.Error("worker 0 has not printed its stacks")
-	}
-	if took := time.Since(begun); took > 8*time.Second {
-		t.Errorf("Run returned after %v, want at most 8 s", took)
-	}
-}
-
-// TestTreeDumpStacks: closing Tree.DumpStacks sends SIGABRT only to workers that ignore SIGTERM and
-// catch SIGABRT.
-func TestTreeDumpStacks(t *testing.T) {
-	nothingLeft(t)
-	out, l := lines(t)
-	stderr, text := output(t)
-	tree := Tree{Workers: []Worker{
-		worker(t, ignoringTerm), worker(t, printingSignals),
-		sh(t, `trap "" TERM; echo ready; exec sleep 1000`),
-	}}
-	for i := range tree.Workers {
-		tree.Workers[i].Stdout = out
-	}
-	tree.Workers[0].Stderr = stderr
-	dump, ended := make(chan struct{}), make(chan int, len(tree.Workers))
-	tree.DumpStacks, tree.Ended = dump, func(i int, _ Result) { ended <- i }
-	r := begin(t, tree)
-	l.want("ready", "ready", "ready")
-	close(dump)
-	if i := <-ended; i != 0 {
-		t.Errorf("worker %d ended first, want worker 0", i)
-	}
-	r.kill()
-	results, err := r.wait()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e := results[0]; e.Code != 2 || !e.Stopped {
-		t.Errorf("worker 0: %+v, want Code 2 and Stopped", e)
-	}
-	for _, e := range results[1:] {
-		if e.Signal != syscall.SIGKILL {
-			t.Errorf("%+v, want SIGKILL", e)
-		}
-	}
-	if !strings.Contains(text(), "SIGABRT") {
-		t.Error("worker 0 has not printed its stacks")
-	}
-}
 
 // ignoringTerm ignores SIGTERM; the Go runtime catches SIGABRT.
 var ignoringTerm = role("ignoring SIGTERM", func() {
