@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -215,15 +216,24 @@ var notedSignals = []os.Signal{
 	syscall.SIGUSR2,
 }
 
+// lastingSignals do not end a job. Workers note the last two only with an argument: terminals and
+// shells send them too.
+var lastingSignals = []os.Signal{
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
+}
+
 // quietTime is how long to wait for a second signal, which must not arrive.
 const quietTime = 300 * time.Millisecond
 
 // signalsFile is where a worker notes the signals that it has received so far.
 func signalsFile(dir, rank string) string { return filepath.Join(dir, rank+".signals") }
 
-func noteSignals(dir string, _ []string) (int, error) {
+func noteSignals(dir string, args []string) (int, error) {
 	received := make(chan os.Signal, 100)
 	signal.Notify(received, notedSignals...)
+	if len(args) > 0 {
+		signal.Notify(received, lastingSignals...)
+	}
 	if err := leaveRecord(dir); err != nil {
 		return 0, err
 	}
@@ -237,7 +247,7 @@ func noteSignals(dir string, _ []string) (int, error) {
 			if err := os.WriteFile(file, []byte(strings.Join(names, " ")), 0o600); err != nil {
 				return 0, err
 			}
-			if s != syscall.SIGUSR1 && s != syscall.SIGUSR2 {
+			if !slices.Contains(lastingSignals, s) {
 				end = time.After(quietTime)
 			}
 		case <-end:
