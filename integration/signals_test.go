@@ -61,7 +61,11 @@ var signalCases = []signalCase{
 	{"slurm", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
 	{"slurm", "agent", term, "SIGTERM", "SIGTERM", 143},
 	{"slurm", "scancel", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 143},
+	{"slurm", "scancel", usr2, "SIGUSR2 SIGTERM", "SIGUSR2 SIGTERM", 143},
 	{"slurm", "scancel", term, "SIGTERM", "SIGTERM", 143},
+	{"slurm", "scancel", intr, "SIGINT", "SIGINT", 130},
+	{"slurm", "scancel", hup, "SIGHUP", "SIGHUP", 129},
+	{"slurm", "scancel", quit, "SIGQUIT", "SIGQUIT", 131},
 	{"slurm", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 143},
 }
 
