@@ -21,14 +21,9 @@ func noLauncher(c *Config) (*plan, error) {
 
 var errElected = errors.New("this agent hosts the store")
 
-const (
-	// restTimeout is how long an agent for which more than half of the job waits lets it wait for the
-	// rest, before it hosts and can say who is missing. It is shorter than noPeerAfter.
-	restTimeout = 2 * time.Second
-	// peerTimeout limits the time for a TCP connection on the local network. It is short because
-	// the address may be one of a recorded beacon.
-	peerTimeout = 250 * time.Millisecond
-)
+// peerTimeout limits the time for a TCP connection on the local network. It is short because the
+// address may be one of a recorded beacon.
+const peerTimeout = 250 * time.Millisecond
 
 // byBeacon is the election among the agents of a local network that know nothing about each other.
 //
@@ -131,8 +126,6 @@ func (e *beaconElection) announce(ctx context.Context) {
 // waitElected waits until this agent has to host. It returns false if the agent has found a host
 // before, or ctx has ended.
 func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{}) bool {
-	size := e.locator.config.Size
-	var since time.Time // when there were enough
 	check := time.NewTicker(firstWait)
 	defer check.Stop()
 	for {
@@ -143,19 +136,7 @@ func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{})
 			return false
 		case <-check.C:
 		}
-		s := e.peers.standing(e.own.gate.Clients())
-		limit := restTimeout
-		if s.better { // which may be frozen, or not reachable by those that wait for this agent
-			limit = 2 * restTimeout
-		}
-		switch agents := 1 + s.waiting; {
-		case agents >= size && !s.better: // or else both could, if a beacon of an old host has misled
-			return true
-		case !s.joined && agents <= size/2:
-			since = time.Time{}
-		case since.IsZero():
-			since = time.Now()
-		case time.Since(since) >= limit:
+		if e.peers.elect(e.own.gate.Clients(), e.locator.config.Size) {
 			return true
 		}
 	}
@@ -175,8 +156,7 @@ func (e *beaconElection) host(ctx context.Context) error {
 // reportDisappeared reports the agents that have ended before they joined, until ctx ends.
 func (e *beaconElection) reportDisappeared(ctx context.Context) {
 	for pause(ctx, time.Second) {
-		e.peers.standing(e.own.gate.Clients())
-		for _, d := range e.peers.disappeared() {
+		for _, d := range e.peers.disappeared(e.own.gate.Clients()) {
 			e.locator.config.Notify(d)
 		}
 	}

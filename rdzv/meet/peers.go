@@ -60,11 +60,15 @@ type peers struct {
 
 	mu      sync.Mutex
 	self    beacon.Beacon
-	best    beacon.Beacon // of the agent to which this one is connected; no ID if there is none
-	found   bool          // that one hosts
-	heard   string        // the sender of the last beacon of this job
+	waits   map[netip.AddrPort]beacon.Beacon // of the agents for which this one waits
+	best    beacon.Beacon                    // the one that should host; no ID if there is none
+	found   bool                             // best hosts, and has admitted this agent
+	elected bool                             // this agent is to host
+	since   time.Time                        // when elect began to wait for the rest
+	last    string                           // the last standing.better
+	heard   string                           // the sender of the last beacon of this job
 	heardAt time.Time
-	known   map[string]bool         // ids in beacons
+	known   map[string]bool         // ids in beacons; true if one said that it hosts
 	others  map[string]*Disappeared // agents that are or were connected to this one, by their hosts
 }
 
@@ -72,8 +76,8 @@ func newPeers(m multicast, r *rejections, own *Meeting) *peers {
 	return &peers{
 		multicast: m, rejections: r, start: time.Now(), self: m.beacon(false, own),
 		better: make(chan beacon.Beacon, maxDialing), socket: &beacon.Socket{},
-		newcomer: make(chan struct{}, 1),
-		known:    map[string]bool{}, others: map[string]*Disappeared{},
+		newcomer: make(chan struct{}, 1), waits: map[netip.AddrPort]beacon.Beacon{},
+		known: map[string]bool{}, others: map[string]*Disappeared{},
 	}
 }
 
@@ -120,7 +124,9 @@ func (p *peers) receive(packet beacon.Packet) {
 	b, err := p.multicast.parse(packet, func(r gate.Rejection) { p.rejections.add(r) })
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch seeking := !p.self.Hosting && !p.found; {
+	hosting, known := p.known[b.ID]
+	seeking := !p.self.Hosting && !p.found
+	switch {
 	case errors.Is(err, gate.ErrDifferentJob):
 		if seeking && !b.Hosting && time.Since(p.start) > differentJobAfter {
 			p.rejections.add(gate.Rejection{Host: b.Host, Addr: senderOf(b, packet), Reason: err})
@@ -128,12 +134,12 @@ func (p *peers) receive(packet beacon.Packet) {
 		return
 	case err != nil || b.ID == p.self.ID || p.found:
 		return
-	case seeking && (b.Hosting || before(b.ID, cmp.Or(p.best.ID, p.self.ID))):
+	case seeking && (b.Hosting || !p.best.Hosting && before(b.ID, cmp.Or(p.best.ID, p.self.ID))):
 		select {
 		case p.better <- b:
 		default:
 		}
-	case p.best.ID == "" && !p.known[b.ID]: // it should hear soon of this agent
+	case p.best.ID == "" && !known: // it should hear soon of this agent
 		select {
 		case p.newcomer <- struct{}{}:
 		default:
@@ -142,7 +148,10 @@ func (p *peers) receive(packet beacon.Packet) {
 	if len(p.known) == maxSenders {
 		clear(p.known)
 	}
-	p.known[b.ID] = true
+	p.known[b.ID] = hosting || b.Hosting
+	if b.Hosting && !hosting {
+		p.chooseBest()
+	}
 	p.heard, p.heardAt = hostAndAddr(b.Host, senderOf(b, packet)), time.Now()
 }
 
@@ -168,54 +177,19 @@ func (p *peers) candidates(ctx context.Context, add func(candidate)) {
 	}
 }
 
-// note notes for which agents the search waits. Of those that are before this one, the first should
-// host.
-func (p *peers) note(ts targets) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.best = beacon.Beacon{}
-	for _, t := range ts {
-		if t.waitsFor == (gate.Instance{}) {
-			continue
-		}
-		id := t.waitsFor.String()
-		p.see(gate.Client{ID: id, Host: t.name, Addr: t.addr.Addr()})
-		if before(id, cmp.Or(p.best.ID, p.self.ID)) {
-			p.best = beacon.Beacon{
-				Public: p.self.Public, ID: id, Host: t.name, Addrs: []netip.AddrPort{t.addr},
-			}
+// noteConnected notes which agents are connected to this one, or were until this moment.
+func (p *peers) noteConnected(clients []gate.Client) {
+	see := func(id, host string, addr netip.Addr) {
+		if id != p.self.ID {
+			p.others[host] = &Disappeared{Host: host, Addr: addr, seen: time.Now()}
 		}
 	}
-}
-
-// see notes that an agent is, or was at this moment, connected to this one.
-func (p *peers) see(c gate.Client) {
-	if c.ID != p.self.ID {
-		p.others[c.Host] = &Disappeared{Host: c.Host, Addr: c.Addr, seen: time.Now()}
-	}
-}
-
-// standing is what an agent must know before it hosts.
-type standing struct {
-	waiting int  // the number of agents that wait for this one
-	joined  bool // one of them has RDZV_JOIN of this agent, and can find no other
-	better  bool // this agent waits for another one
-}
-
-func (p *peers) standing(clients []gate.Client) (s standing) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s.better = p.best.ID != ""
-	ids := map[string]bool{p.self.ID: true}
 	for _, c := range clients {
-		p.see(c)
-		if c.Waiting && !ids[c.ID] {
-			s.waiting++
-			s.joined = s.joined || c.ID == ""
-			ids[c.ID] = c.ID != ""
-		}
+		see(c.ID, c.Host, c.Addr)
 	}
-	return s
+	for addr, b := range p.waits {
+		see(b.ID, b.Host, addr.Addr())
+	}
 }
 
 // disappearedAfter is how long an agent must have been without a connection before this is
@@ -223,9 +197,10 @@ func (p *peers) standing(clients []gate.Client) (s standing) {
 const disappearedAfter = 3 * time.Second
 
 // disappeared returns the agents to which there is no connection any more, each once.
-func (p *peers) disappeared() (list []Disappeared) {
+func (p *peers) disappeared(clients []gate.Client) (list []Disappeared) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.noteConnected(clients)
 	for _, d := range p.others {
 		if d.Ago == 0 && time.Since(d.seen) >= disappearedAfter {
 			d.Ago = time.Since(d.seen)

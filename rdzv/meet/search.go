@@ -43,10 +43,9 @@ type search struct {
 // An answer is an authenticated connection to the store, or why there is none.
 type answer struct {
 	gate.Greeting
-	conn    net.Conn
-	addr    netip.AddrPort
-	err     error
-	waiting bool // there is a connection to the agent with that ID, if it is set; the answer follows
+	conn net.Conn
+	addr netip.AddrPort
+	err  error
 }
 
 // run returns the first connection to the store, or a *NotFoundError when ctx ends, or a
@@ -74,10 +73,11 @@ func (s *search) run(ctx context.Context) (*answer, error) {
 		if s.best != nil && !s.mayImprove() {
 			return s.best, nil
 		}
-		wake := time.After(s.launch(attempts, &group, answers))
-		if s.plan.peers != nil {
-			s.plan.peers.note(s.targets)
+		due, sleep := s.due()
+		for _, t := range due {
+			group.Go(func() { s.dial(attempts, t.addr, t.name, answers) })
 		}
+		wake := time.After(sleep)
 		select {
 		case c := <-candidates:
 			s.add(c)
@@ -126,20 +126,17 @@ func (s *search) mayImprove() bool {
 	return false
 }
 
-// launch starts the attempts that are due, and returns the time until the next may be.
-func (s *search) launch(
-	ctx context.Context, group *sync.WaitGroup, answers chan<- answer,
-) time.Duration {
+// due returns the targets to which attempts begin now, and the time until the next may.
+func (s *search) due() (due []*target, sleep time.Duration) {
 	now := time.Now()
 	if s.best != nil {
-		return s.until.Sub(now)
+		return nil, s.until.Sub(now)
 	}
 	sleep, burst := burstInterval, burst
 	if s.plan.peers != nil {
 		burst = maxDialing // anybody may send recorded beacons of agents that do not answer
 	}
 	dialing, recent := 0, 0
-	var due []*target
 	for _, t := range s.targets {
 		switch {
 		case t.dialing:
@@ -157,27 +154,30 @@ func (s *search) launch(
 		return cmp.Or(cmp.Compare(a.timeouts, b.timeouts),
 			cmp.Compare(a.priority, b.priority), a.addr.Compare(b.addr))
 	})
-	for _, t := range due[:max(0, min(len(due), burst-recent, maxDialing-dialing))] {
+	due = due[:max(0, min(len(due), burst-recent, maxDialing-dialing))]
+	for _, t := range due {
 		t.dialing, t.started = true, now
-		group.Go(func() { s.dial(ctx, t.addr, answers) })
 	}
-	return max(sleep, time.Millisecond)
+	return due, max(sleep, time.Millisecond)
 }
 
-func (s *search) dial(ctx context.Context, addr netip.AddrPort, answers chan<- answer) {
-	send := func(a answer) bool {
-		select {
-		case answers <- a:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-	conn, greeting, err := s.dialer.DialAgent(ctx, addr, func(id gate.Instance) {
-		send(answer{Greeting: gate.Greeting{ID: id}, addr: addr, waiting: true})
+func (s *search) dial(
+	ctx context.Context, addr netip.AddrPort, host string, answers chan<- answer,
+) {
+	ps := s.plan.peers
+	conn, greeting, err := s.dialer.DialAgent(ctx, addr, func(id gate.Instance) error {
+		return ps.waitFor(id, host, addr)
 	})
-	if !send(answer{Greeting: greeting, conn: conn, addr: addr, err: err}) && err == nil {
-		conn.Close()
+	if err != nil {
+		ps.waitNoMore(addr)
+	}
+	select {
+	case answers <- answer{greeting, conn, addr, err}:
+	case <-ctx.Done():
+		if err == nil {
+			conn.Close()
+			ps.waitNoMore(addr)
+		}
 	}
 }
 
@@ -186,19 +186,16 @@ var errJobEnded = errors.New("the job of that store has ended")
 // evaluate processes the answer of one address.
 func (s *search) evaluate(a answer) {
 	t := s.targets[a.addr]
-	if a.waiting {
-		t.waitsFor = a.ID
-		return
-	}
 	if a.err == nil {
 		if !slices.Contains(s.past, a.ID) {
 			s.keepBetter(&a)
 			return
 		}
 		a.conn.Close()
+		s.plan.peers.waitNoMore(a.addr)
 		a.err = errJobEnded
 	}
-	t.dialing, t.waitsFor, t.err = false, gate.Instance{}, a.err
+	t.dialing, t.err = false, a.err
 	t.timeouts++
 	if netErr, ok := errors.AsType[net.Error](a.err); !ok || !netErr.Timeout() {
 		t.timeouts = 0

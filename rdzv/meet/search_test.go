@@ -1,14 +1,9 @@
 package meet
 
 import (
-	"context"
 	"net/netip"
-	"sync"
 	"testing"
 	"time"
-
-	"rdzv/rdzv/meet/internal/gate"
-	"rdzv/rdzv/secret"
 )
 
 // A port that is added as an exact address, and not as a later port of the sequence, is tried as
@@ -64,12 +59,7 @@ func TestNotFoundListsDialledAddressesOnly(t *testing.T) {
 
 // Addresses that have not answered are tried after all others.
 func TestSilentAddressesAreTriedLast(t *testing.T) {
-	key := secret.NewKey()
-	d, err := gate.NewDialer(&key, nil, "host", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &search{dialer: d, plan: &plan{}, targets: targets{}}
+	s := &search{plan: &plan{}, targets: targets{}}
 	address := func(i int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(i+1))
 	}
@@ -79,12 +69,7 @@ func TestSilentAddressesAreTriedLast(t *testing.T) {
 	}
 	other := address(burst)
 	s.targets.add(candidate{addr: other, priority: 9})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var group sync.WaitGroup
-	s.launch(ctx, &group, make(chan answer))
-	group.Wait()
-	if !s.targets[other].dialing {
+	if s.due(); !s.targets[other].dialing {
 		t.Error("it is tried after those that have not answered")
 	}
 }

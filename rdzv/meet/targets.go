@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/netip"
 	"time"
-
-	"rdzv/rdzv/meet/internal/gate"
 )
 
 // The frequency of a search's attempts. It dials burst addresses at once, the next ones if those
@@ -49,7 +47,6 @@ type targets map[netip.AddrPort]*target
 type target struct {
 	candidate
 	dialing  bool
-	waitsFor gate.Instance // the agent there, while it has not sent its greeting; zero if none
 	started  time.Time     // of the last attempt
 	next     time.Time     // of the next attempt
 	wait     time.Duration // interval before that

@@ -47,20 +47,20 @@ func NewDialer(key *secret.Key, public []byte, host, id string) (*Dialer, error)
 // Dial connects, authenticates both sides, and waits for the greeting. The connection that it
 // returns carries the store's own protocol.
 func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (net.Conn, Greeting, error) {
-	return d.DialAgent(ctx, addr, func(Instance) {})
+	return d.DialAgent(ctx, addr, func(Instance) error { return nil })
 }
 
 // DialAgent is Dial for an address where an agent may listen that does not know yet which agent
-// hosts. It calls progress with the zero Instance when there is a TCP connection, and with that of
-// the agent when both sides are authenticated, before it waits for the greeting.
-func (d *Dialer) DialAgent(ctx context.Context, addr netip.AddrPort, progress func(Instance)) (
+// hosts. It calls wait when that agent is authenticated, and before this one is: Gate.Clients there
+// does not list a client that wait has not been called for. An error of wait ends the attempt.
+func (d *Dialer) DialAgent(ctx context.Context, addr netip.AddrPort, wait func(Instance) error) (
 	net.Conn, Greeting, error,
 ) {
-	conn, greeting, err := d.dial(ctx, addr, progress)
+	conn, greeting, err := d.dial(ctx, addr, wait)
 	if err != errShared {
 		return conn, greeting, err
 	}
-	conn, greeting, err = d.Shared.dial(ctx, addr, progress)
+	conn, greeting, err = d.Shared.dial(ctx, addr, wait)
 	greeting.Shared = true
 	version, isVersion := errors.AsType[*protocol.VersionError](err)
 	switch {
@@ -75,7 +75,7 @@ func (d *Dialer) DialAgent(ctx context.Context, addr netip.AddrPort, progress fu
 // errShared means that a shared store listens at the address.
 var errShared = errors.New("is a shared store")
 
-func (d *Dialer) dial(ctx context.Context, addr netip.AddrPort, progress func(Instance)) (
+func (d *Dialer) dial(ctx context.Context, addr netip.AddrPort, wait func(Instance) error) (
 	net.Conn, Greeting, error,
 ) {
 	raw, err := (&net.Dialer{Timeout: d.ConnectTimeout}).DialContext(ctx, "tcp", addr.String())
@@ -83,11 +83,9 @@ func (d *Dialer) dial(ctx context.Context, addr netip.AddrPort, progress func(In
 		return nil, Greeting{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
-	progress(Instance{})
 	raw.SetDeadline(time.Now().Add(handshakeTimeout))
-	conn, greeting, err := d.authenticate(ctx, raw)
+	conn, greeting, err := d.authenticate(ctx, raw, wait)
 	if err == nil {
-		progress(greeting.ID)
 		raw.SetDeadline(time.Now().Add(answerTimeout))
 		greeting.Addrs, err = readGreeting(conn)
 	}
@@ -103,15 +101,23 @@ func (d *Dialer) dial(ctx context.Context, addr netip.AddrPort, progress func(In
 }
 
 // authenticate authenticates both sides, and returns the connection on which the greeting follows,
-// and the ID of the other side.
-func (d *Dialer) authenticate(ctx context.Context, conn net.Conn) (
-	_ net.Conn, g Greeting, err error,
-) {
-	secure := tls.Client(conn, d.tls)
+// and the ID of the other side. A client of TLS 1.3 sends its certificate when it has authenticated
+// the server.
+func (d *Dialer) authenticate(
+	ctx context.Context, conn net.Conn, wait func(Instance) error,
+) (_ net.Conn, g Greeting, err error) {
+	cfg := d.tls.Clone()
+	cfg.VerifyConnection = func(s tls.ConnectionState) error {
+		g.ID = instanceOf(s.PeerCertificates[0])
+		return nil
+	}
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return &d.tls.Certificates[0], wait(g.ID)
+	}
+	secure := tls.Client(conn, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return nil, g, d.explain(err)
 	}
-	g.ID = instanceOf(secure.ConnectionState().PeerCertificates[0])
 	return secure, g, nil
 }
 

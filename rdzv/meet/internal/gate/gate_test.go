@@ -1,12 +1,14 @@
 package gate
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -141,6 +143,52 @@ func TestAgentsWithoutKey(t *testing.T) {
 				t.Errorf("the gate reports %+v, want %v", r, c.want)
 			}
 		})
+	}
+}
+
+// A client is listed only after it has noted that it waits, and not at all if it does not want to.
+func TestClientsHaveNotedThatTheyWait(t *testing.T) {
+	key := secret.DeriveKey(testToken, "job")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New([]net.Listener{l}, &key, nil, Order{}, func(Rejection) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	d, err := NewDialer(&key, nil, "node2", Instance{1}.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	refused := errors.New("this agent hosts")
+	wait := func(id Instance) error {
+		if id != g.ID() {
+			t.Errorf("it waits for %v, want %v", id, g.ID())
+		}
+		time.Sleep(100 * time.Millisecond)
+		if list := g.Clients(); len(list) > 0 || g.Passed() {
+			t.Errorf("listed before it waits: %+v", list)
+		}
+		return refused
+	}
+	if _, _, err := d.DialAgent(ctx, addrOf(l.Addr()), wait); err != refused {
+		t.Fatalf("the error is %v, want %v", err, refused)
+	}
+	refused = nil
+	var dialing sync.WaitGroup
+	defer dialing.Wait()
+	defer cancel()
+	dialing.Go(func() { d.DialAgent(ctx, addrOf(l.Addr()), wait) })
+	limit := time.Now().Add(10 * time.Second)
+	for len(g.Clients()) == 0 {
+		if time.Now().After(limit) {
+			t.Fatal("it is not listed although it waits")
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -136,7 +136,8 @@ func TestAgentPassesHalfOpenHandshakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, from := range []string{"10.0.0.2", "10.0.0.3"} {
-			conn, _, err := dialer.authenticate(context.Background(), l.connect(from))
+			conn, _, err := dialer.authenticate(
+				context.Background(), l.connect(from), func(Instance) error { return nil })
 			if err == nil {
 				_, err = readGreeting(conn)
 			}
