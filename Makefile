@@ -10,7 +10,7 @@
 # make faults     faults of etcd clusters that are the store of 64 agents: a table of how the jobs end
 # make kubernetes examples/kubernetes and other jobs on a Kubernetes cluster that it builds and starts
 # make simulate   100,000 random schedules of the leader's decisions, what they cover, and faults that
-#                 they must find
+#                 they must find; and of the election among agents without a launcher
 # make mutants    a table of the seeded faults in dev/mutants, and whether the tests find them
 # make kill-matrix  SIGKILL to each kind of process: a table of times and exit codes
 # make hangs      PyTorch jobs that hang in many ways: what is said of each, and after what time
@@ -177,6 +177,7 @@ simulate: | bin
 		-coverprofile=bin/simulate.cover -args -schedules $(SCHEDULES)
 	go tool cover -func=bin/simulate.cover
 	go test ./rdzv/internal/job -run '^TestSimulationFindsFaults$$' -count=1 -v -timeout 0 -args -faults
+	go test ./rdzv/meet -run '^TestElectionSchedules$$' -count=1 -v -timeout 0 -args -schedules $(SCHEDULES)
 
 lint:
 	@scripts/need-go
