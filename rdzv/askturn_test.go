@@ -1,14 +1,18 @@
 package rdzv
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"rdzv/rdzv/internal/keys"
 )
 
 // One question is answered at a time. Another one waits, and then says for which one.
@@ -93,8 +97,14 @@ func TestQuestionsLeaveRoomForTheVerdict(t *testing.T) {
 func TestAnswersBeforeTheStoreIsSilent(t *testing.T) {
 	t.Parallel()
 	j := start(t, LeaderConfig{Tasks: 3})
-	asked := make(chan struct{}, 1)
-	sessions := j.answering(echo, echo, silent(asked))
+	asked, put := make(chan struct{}, 1), make(chan struct{}, 1)
+	sessions := j.answering(echo)
+	for i, answer := range []answerFunc{echo, silent(asked)} {
+		m := member(1 + i)
+		client := j.client(m.ID)
+		client.KV = asking{client.KV, put} // only agent 1 asks
+		sessions = append(sessions, j.joinWith(client, Config{Job: "test", Self: m, Answer: answer}))
+	}
 	j.worlds(sessions)
 	go func() {
 		<-asked
@@ -102,13 +112,52 @@ func TestAnswersBeforeTheStoreIsSilent(t *testing.T) {
 		if err := sessions[0].Fail(j.ctx, Worker{Rank: 0, Code: 7}); err == nil {
 			j.ended(sessions[1]) // it learns of that after the answers
 		}
-		j.freeze("agent-1")
+		select {
+		case <-put: // perhaps later than what follows from it
+			j.freeze("agent-1")
+		case <-j.ctx.Done():
+		}
 	}()
 	q := Question{Kind: "kind", Within: 5 * time.Second}
 	answers, missing, err := sessions[1].Ask(j.ctx, q)
 	if err != nil || len(answers) != 2 || len(missing) != 1 || missing[0].ID != "agent-2" {
 		t.Errorf("answers %v, missing %v, %v", answers, missing, err)
 	}
+}
+
+// asking are an agent's calls of the store. It says when the one has returned that puts a question.
+type asking struct {
+	clientv3.KV
+	put chan<- struct{}
+}
+
+func (a asking) Txn(ctx context.Context) clientv3.Txn {
+	return &askingTxn{Txn: a.KV.Txn(ctx), put: a.put}
+}
+
+type askingTxn struct {
+	clientv3.Txn
+	put  chan<- struct{}
+	asks bool
+}
+
+func (x *askingTxn) If(all ...clientv3.Cmp) clientv3.Txn  { x.Txn.If(all...); return x }
+func (x *askingTxn) Else(all ...clientv3.Op) clientv3.Txn { x.Txn.Else(all...); return x }
+
+func (x *askingTxn) Then(all ...clientv3.Op) clientv3.Txn {
+	x.asks = slices.ContainsFunc(all, func(op clientv3.Op) bool {
+		return op.IsPut() && strings.HasSuffix(string(op.KeyBytes()), "/"+keys.Question)
+	})
+	x.Txn.Then(all...)
+	return x
+}
+
+func (x *askingTxn) Commit() (*clientv3.TxnResponse, error) {
+	response, err := x.Txn.Commit()
+	if x.asks && err == nil {
+		x.put <- struct{}{}
+	}
+	return response, err
 }
 
 // awaitAnswers waits until there are so many keys with a prefix.
