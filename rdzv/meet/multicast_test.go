@@ -2,6 +2,7 @@ package meet
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,11 +18,18 @@ import (
 	"rdzv/rdzv/secret"
 )
 
+// process tells this test process from others on the host, which may use the same multicast port.
+var process = rand.Text()
+
 // noLauncherConfig is the configuration of an agent without a launcher on a host that has only
-// loopback, which supports multicast too. The multicast port is different for each test process.
+// loopback, which supports multicast too. All agents on the same port receive its beacons, and take
+// notice of them if they have the same token or job: both are different for each test.
 func noLauncherConfig(t *testing.T, k, nodes int) Config {
 	c := config(t, -1, nodes)
 	c.Launcher, c.Nodes, c.Host = "none", nodes, fmt.Sprint("node", k)
+	c.Job += " " + process
+	token := []byte("token of " + c.Job)
+	c.Token = func() ([]byte, error) { return token, nil }
 	c.PortLo = 20000 + os.Getpid()%5000
 	c.PortHi = c.PortLo + 2000
 	return c
@@ -175,7 +183,7 @@ func TestRankedByBeacon(t *testing.T) {
 // learns of the other from its beacon.
 func TestDifferentCommandAtStore(t *testing.T) {
 	c := noLauncherConfig(t, 1, 2)
-	c.Job = "different command"
+	c.Job += " with a different command"
 	c.setDefaults()
 	p, err := noLauncher(&c)
 	if err != nil {
@@ -290,7 +298,8 @@ func TestHostIsToldOfDifferentCommand(t *testing.T) {
 	defer host.release()
 	group.Go(func() { p.multicast.announce(ctx, host) })
 	searching := noLauncherConfig(t, 2, 2)
-	searching.Store, searching.Job = hosting.Host, "different command"
+	searching.Store = hosting.Host
+	searching.Job += " with a different command"
 	group.Go(func() { Meet(ctx, searching, noHost(t)) })
 	if n := waitFor[DifferentCommand](t, told); n.Host != searching.Host {
 		t.Errorf("the host reported %+v, want %s", n, searching.Host)
@@ -299,17 +308,16 @@ func TestHostIsToldOfDifferentCommand(t *testing.T) {
 
 // An agent that knows of an agent with another command does not say that it has received nothing,
 // and does not suggest what does not help then.
-//
-// It is not parallel, because agents of other tests would hear of these.
 func TestNothingContradictsDifferentCommand(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
 	reported := newNotices()
-	for k, job := range []string{"one command", "another command"} {
+	for k := range 2 {
 		c := noLauncherConfig(t, k, 2)
-		c.Job = job
+		c.Job += fmt.Sprint(" with command ", k)
 		if k == 0 {
 			c.Notify = reported.add
 			c.NextReport = func(last time.Duration) time.Duration { return last + noPeerAfter }
