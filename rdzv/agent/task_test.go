@@ -136,6 +136,46 @@ func TestTaskCannotRun(t *testing.T) {
 	}
 }
 
+// ends is [agent.Task.Run] of a task whose worker ends like this when before is closed. after is closed
+// then.
+func ends(r wrap.Result, before, after chan struct{}) func(context.Context, wrap.Tree) ([]wrap.Result, error) {
+	return func(_ context.Context, tree wrap.Tree) ([]wrap.Result, error) {
+		<-before
+		tree.Ended(0, r)
+		close(after)
+		return []wrap.Result{r}, nil
+	}
+}
+
+// A worker that has lost its connection to another one may end first. It is not reported as the first
+// that has failed.
+func TestConsequenceEndsFirst(t *testing.T) {
+	c, begin, next, end := failing(t), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	close(begin)
+	c.Tasks[0].Run = ends(wrap.Result{Code: 1, Stderr: []byte("Connection reset by peer\n")}, begin, next)
+	c.Tasks[1].Run = ends(wrap.Result{Code: 7}, next, end)
+	r := &recorder{t: t}
+	result, err := r.run(t.Context(), c)
+	checkCode(t, result, err, 7)
+	if v := result.Verdict; v == nil || v.Kind != rdzv.Failed || v.Rank != 2 {
+		t.Errorf("verdict %+v, want the failure of rank 2", v)
+	}
+}
+
+// A worker that died of a signal to its process group has not failed: the job was stopped.
+func TestGroupSignal(t *testing.T) {
+	c, begin, end := failing(t), make(chan struct{}), make(chan struct{})
+	close(begin)
+	stopped := wrap.Result{Signal: syscall.SIGTERM, GroupSignal: syscall.SIGTERM}
+	c.Tasks[1].Run = ends(stopped, begin, end)
+	r := &recorder{t: t}
+	result, err := r.run(t.Context(), c)
+	checkCode(t, result, err, 128+15)
+	if v := result.Verdict; v == nil || v.Kind != rdzv.Ended || v.Signal != rdzv.Signal(syscall.SIGTERM) {
+		t.Errorf("verdict %+v, want that SIGTERM has ended the job", v)
+	}
+}
+
 // An agent settles also if it has lost a task and cannot run the workers of another one.
 func TestTaskLostAndTaskCannotRun(t *testing.T) {
 	c := failing(t)
