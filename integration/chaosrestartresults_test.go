@@ -55,7 +55,7 @@ func (r *restartJob) checkEnd(code int, last *restartFault) {
 		r.removeLeftovers()
 	}
 	if r.etcd {
-		r.checkStore(last)
+		r.checkStore(code, last)
 	}
 }
 

@@ -179,18 +179,20 @@ func (r *restartJob) goesOnUntil(end time.Time) {
 
 // checkStore checks that nothing of the job is left in the etcd cluster, and that no key was written
 // twice or by an agent that was lost. What agents leave that a launcher kills expires with the lease of
-// the job.
-func (r *restartJob) checkStore(last *restartFault) {
+// the job: it kills those that have not exited when another one has exited with another code than 0.
+func (r *restartJob) checkStore(code int, last *restartFault) {
 	r.t.Helper()
 	r.cluster.store.checkWrites(r.jobName())
+	launched := r.under != "direct"
+	kills := last.kills || code != 0 && launched
 	limit := 3 * restartPeerTimeout
-	if last.kills && r.under != "direct" {
+	if kills && launched {
 		limit = jobLease(restartPeerTimeout, restartPeerTimeout) + restartPeerTimeout
 	}
 	if left := r.cluster.store.keysLeftAfter(limit); len(left) > 0 {
 		r.t.Errorf("keys are left: %s", strings.Join(left, ", "))
 	}
-	if !last.kills {
+	if !kills {
 		limit = 0 // each agent has revoked its own
 	}
 	var leases *clientv3.LeaseLeasesResponse
