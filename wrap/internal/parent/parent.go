@@ -1,0 +1,186 @@
+// Package parent is what a process does with the runner that it starts: it executes it, ends it if
+// it is stopped for too long, and kills what a runner that has died has left. See package wrap
+// about runners.
+package parent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/internal/procfs"
+)
+
+// Name is argv[0] of a runner, and its name as ps shows it. It does not contain that of the
+// program: "pkill rdzv" does not find runners.
+const Name = "tree-runner"
+
+// Runner is a runner of this process.
+type Runner struct {
+	PID  int
+	Done <-chan struct{} // closed when it has ended, and nothing of its tree is left
+
+	mu        sync.Mutex
+	unrelated map[int]bool // children that this process had before the runner's tree
+
+	// The following are set when Done is closed.
+	Died     bool                       // it has not ended by itself
+	Statuses map[int]syscall.WaitStatus // of the processes that it has left, by pid
+	Left     []int                      // those that did not die
+	Err      error                      // why they could not be listed
+}
+
+// runners are the pids of the runners of this process: children of it that are no orphans.
+var runners = struct {
+	sync.Mutex
+	pids map[int]bool
+}{pids: map[int]bool{}}
+
+// Start executes this program as a runner. It gets the sockets, in this order, and the descriptors
+// without close-on-exec, under their own numbers; its streams are /dev/null. From the first call on
+// this process is a child subreaper (prctl(2)): it adopts its orphaned descendants.
+func Start(sockets ...int) (*Runner, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, subreaperError(err)
+	}
+	runners.Lock()
+	defer runners.Unlock()
+	pid, err := execute(sockets)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start the runner: %w", err)
+	}
+	runners.pids[pid] = true
+	done := make(chan struct{})
+	r := &Runner{PID: pid, Done: done, unrelated: childrenExcept(runners.pids)}
+	go r.watch(done)
+	return r, nil
+}
+
+// BeginTree is called before the runner starts workers: children that this process has now are none
+// of its tree.
+func (r *Runner) BeginTree() {
+	runners.Lock()
+	defer runners.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unrelated = childrenExcept(runners.pids)
+}
+
+// Kill kills the runner, and thereby its workers.
+func (r *Runner) Kill() {
+	select {
+	case <-r.Done:
+	default:
+		_ = syscall.Kill(r.PID, syscall.SIGKILL)
+	}
+}
+
+func subreaperError(err error) error {
+	const text = "cannot become a child subreaper: prctl(PR_SET_CHILD_SUBREAPER): %w"
+	if errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf(text+": Linux has it since 3.4, qemu-user 7.2 does not", err)
+	}
+	return fmt.Errorf(text, err)
+}
+
+// watch waits for the end of the runner.
+func (r *Runner) watch(done chan<- struct{}) {
+	defer close(done)
+	status := r.await()
+	runners.Lock()
+	delete(runners.pids, r.PID)
+	runners.Unlock()
+	if r.Died = !status.Exited() || status.ExitStatus() != 0; r.Died {
+		r.sweep()
+	}
+}
+
+// maxStopped is how long a runner may be stopped while this process runs, and stopStep is how often
+// that is checked. A step counts as stopStep, also if this process was stopped meanwhile.
+const (
+	maxStopped = 2 * time.Second
+	stopStep   = 100 * time.Millisecond
+)
+
+// await waits for the end of the runner, and kills it if it is stopped for maxStopped.
+func (r *Runner) await() (status syscall.WaitStatus) {
+	for {
+		var info siginfo
+		const events = unix.WEXITED | unix.WSTOPPED | unix.WCONTINUED | unix.WNOWAIT
+		err := unix.Waitid(unix.P_PID, r.PID, (*unix.Siginfo)(unsafe.Pointer(&info)), events, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		_, err = syscall.Wait4(r.PID, &status, syscall.WUNTRACED|unix.WCONTINUED, nil)
+		switch {
+		case err != nil, status.Exited(), status.Signaled(): // with an error it was reaped elsewhere
+			return status
+		case status.Stopped():
+			r.endStopped()
+		}
+	}
+}
+
+// siginfo is the kernel's, as waitid(2) fills it. unix.Siginfo has the same size.
+type siginfo struct {
+	Signo, Errno, Code, _ int32
+	PID, UID, Status      int32
+	_                     [100]byte
+}
+
+// endStopped kills the runner unless it is continued.
+func (r *Runner) endStopped() {
+	for waited := time.Duration(0); stopped(r.PID); waited += stopStep {
+		if waited >= maxStopped {
+			_ = syscall.Kill(r.PID, syscall.SIGKILL)
+			return
+		}
+		time.Sleep(stopStep)
+	}
+}
+
+// stopped reports whether a process is stopped by a signal. One that a debugger has stopped is not:
+// its state is 't'.
+func stopped(pid int) bool {
+	p, err := procfs.Read(procfs.System, pid)
+	return err == nil && p.State == 'T'
+}
+
+// execute executes this program, and returns its pid.
+func execute(sockets []int) (pid int, err error) {
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, os.NewSyscallError("open /dev/null", err)
+	}
+	defer unix.Close(null)
+	files, args := []uintptr{uintptr(null), uintptr(null), uintptr(null)}, []string{Name}
+	for len(sockets) > 0 {
+		fd := len(files)
+		if isInherited(fd) {
+			files = append(files, uintptr(fd))
+			continue
+		}
+		args = append(args, strconv.Itoa(fd))
+		files = append(files, uintptr(sockets[0]))
+		sockets = sockets[1:]
+	}
+	return syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{
+		Env: os.Environ(), Files: files,
+		// If this pid namespace has no number for the group of this process, nothing can be put into it
+		// again.
+		Sys: &syscall.SysProcAttr{Setpgid: unix.Getpgrp() != 0},
+	})
+}
+
+// isInherited tells whether a descriptor is one that an executed program gets.
+func isInherited(fd int) bool {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	return err == nil && flags&unix.FD_CLOEXEC == 0
+}

@@ -1,0 +1,77 @@
+package parent
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"rdzv/internal/procfs"
+)
+
+const (
+	// sweepWait is how long processes may take to die of SIGKILL.
+	sweepWait = 3 * time.Second
+	// sweepInterval is how often sweep checks whether they have.
+	sweepInterval = time.Millisecond
+)
+
+// childrenExcept returns the children of this process except some. If they cannot be listed, a
+// later sweep reports that.
+func childrenExcept(some map[int]bool) map[int]bool {
+	pids, _ := procfs.Children(procfs.System, os.Getpid())
+	set := map[int]bool{}
+	for _, pid := range pids {
+		if !some[pid] {
+			set[pid] = true
+		}
+	}
+	return set
+}
+
+// sweep kills the processes that this process has adopted from the runner, which has died: all its
+// children except those that are unrelated. It kills only its own children, which nothing else
+// reaps, so their pids cannot belong to other processes; their children become its own when they
+// die.
+func (r *Runner) sweep() {
+	r.Statuses = map[int]syscall.WaitStatus{}
+	for until := time.Now().Add(sweepWait); ; time.Sleep(sweepInterval) {
+		left, err := r.related()
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			var status syscall.WaitStatus
+			if got, _ := syscall.Wait4(pid, &status, syscall.WNOHANG, nil); got == pid {
+				r.Statuses[pid] = status
+			}
+		}
+		switch {
+		case len(left) == 0 && err == nil:
+			return
+		case time.Now().Before(until):
+		case err != nil:
+			r.Err = fmt.Errorf("cannot list the processes that the workers left: %w", err)
+			return
+		default:
+			r.Left = left
+			return
+		}
+	}
+}
+
+// related are the children of this process that were the runner's.
+func (r *Runner) related() ([]int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	runners.Lock()
+	defer runners.Unlock()
+	pids, err := procfs.Children(procfs.System, os.Getpid())
+	set := map[int]bool{}
+	for _, pid := range pids {
+		if !runners.pids[pid] && !r.unrelated[pid] {
+			set[pid] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set)), err
+}
