@@ -7,13 +7,14 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/interfaces"
-	"rdzv/internal/openlimit"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/ifname"
 	"rdzv/rdzv/agent/internal/node"
@@ -46,12 +47,20 @@ func (n Node) facts(ctx context.Context) (facts []check.Fact) {
 	know("CPUs allowed", fmt.Sprint(n.CPUs))
 	// One agent looks at the processes, before it starts any that may use GPUs.
 	files := node.Files{Root: n.Setup.Root, Space: spaceOf, Processes: n.First,
-		OpenFiles: openlimit.Soft()}
+		OpenFiles: openFiles(ctx)}
 	limited, cancel := context.WithTimeout(ctx, LookTime)
 	defer cancel()
 	facts = append(facts, nodeFacts(files.Facts(limited))...)
 	facts = append(facts, n.socketNames()...)
 	return append(facts, n.resolve(ctx)...)
+}
+
+// openFiles is the soft limit of open files of the workers; 0 if it is not known. Go raises that of
+// this process when it begins, and gives the former one to the programs that it starts.
+func openFiles(ctx context.Context) uint64 {
+	out, _ := exec.CommandContext(ctx, "/bin/sh", "-c", "ulimit -Sn").Output()
+	n, _ := strconv.ParseUint(strings.TrimSpace(string(out)), 10, 64)
+	return n
 }
 
 // socketNames are the variables of a worker that choose network interfaces, if their values cannot

@@ -1,3 +1,0 @@
-package openlimit
-
-const prlimit64 = 302
