@@ -104,13 +104,12 @@ test:
 
 # These tests take minutes: they run first, while others are compiled. Those of three packages run
 # at the same time, because many tests wait.
-LONG_TESTS := ./wrap ./rdzv ./wrap/runner
+LONG_TESTS := ./wrap ./rdzv ./wrap/tasks
 
 # It needs only Go. make test installs the C compiler that the race detector needs, and python3. The
 # tests of the command line run without -race, beside the others, because a job of rdzv takes three
-# times the CPU time with it. make unit CMD_RACE=-race runs them with it. The tests of package wrap
-# also run with a holder that is executed (build tag execholder). In tools/kubernetes Go does not know
-# that the tests read examples/, hence -count=1.
+# times the CPU time with it. make unit CMD_RACE=-race runs them with it. In
+# tools/kubernetes Go does not know that the tests read examples/, hence -count=1.
 CMD_RACE ?=
 unit: | bin
 	@scripts/need-go
@@ -119,14 +118,11 @@ unit: | bin
 		echo "$$(go env CC) does not work, or finds no C library: running the tests without -race"; }; \
 	CGO_ENABLED=$(if $(CMD_RACE),1,0) $(GOTESTSUM) --format pkgname --jsonfile bin/unit-cmd.json \
 		--packages ./cmd/rdzv -- $(CMD_RACE) & cmd=$$!; \
-	CGO_ENABLED=0 $(GOTESTSUM) --format pkgname --jsonfile bin/unit-holder.json \
-		--packages './wrap ./wrap/internal/... ./wrap/runner' -- -tags execholder -parallel 4 & holder=$$!; \
 	CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json \
 		--packages "$(LONG_TESTS) $$(go list ./... | \
 			grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | grep -v '/integration\(/\|$$\)')" -- \
 		$$race -p 3 -parallel 4; \
 	code=$$?; \
-	wait $$holder || code=1; \
 	wait $$cmd && exit $$code
 	@go -C tools tool gotestsum --format pkgname -- ./release
 	go -C tools/kubernetes test -count=1 .
@@ -186,7 +182,6 @@ lint:
 	@! awk 'length > 100 { print FILENAME ":" FNR ": longer than 100 columns" }' \
 		$$(find . -path ./.cache -prune -o -name '*.go' ! -name '*_test.go' -print) | grep .
 	go vet ./...
-	go vet -tags execholder ./wrap/...
 	go tool -modfile=tools/go.mod staticcheck ./...
 	go -C tools vet ./...
 	go -C tools tool staticcheck ./...

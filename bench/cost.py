@@ -14,7 +14,7 @@ def program(pid):
 
 
 def owner(pid, pids):
-    """The uppermost ancestor of pid, among pids, that runs the same program: a holder counts
+    """The uppermost ancestor of pid, among pids, that runs the same program: a runner counts
     as its agent."""
     above = parent(pid)
     return owner(above, pids) if above in pids and program(above) == program(pid) else pid

@@ -117,8 +117,8 @@ PARTS = dict(
     memory=Part(
         "Memory and idle load",
         "All processes of a job except its ranks, over 3 s in which nothing happens: launcher, "
-        "agents and holders. \"One agent\" is the median over the launcher's processes, with the "
-        "holder counted as part of its agent; \"the largest\" is the host of the store, unless it "
+        "agents and runners. \"One agent\" is the median over the launcher's processes, with the "
+        "runner counted as part of its agent; \"the largest\" is the host of the store, unless it "
         "is the launcher. Pages of a program count as private if only one process has used them, "
         "as those of rdzv if there is one agent.",
         "mem --n 4,64 --limit 30", ALL,

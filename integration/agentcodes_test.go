@@ -46,7 +46,7 @@ func (j *job) compareAgentCodes(want ...int) (codes []int) {
 // mayHaveOtherCode says that an agent's code depends on more than the job.
 func (j *job) mayHaveOtherCode(parent, code int) bool {
 	switch signal := j.signalled[j.agentsBy[parent]]; {
-	case signal == syscall.SIGKILL, signal == syscall.SIGSTOP: // then its holder has killed it
+	case signal == syscall.SIGKILL, signal == syscall.SIGSTOP: // then its runner has killed it
 		return true
 	case code == 128+int(syscall.SIGKILL) && j.launcher == "slurm" && j.orphaned:
 		return true // slurmd kills the processes of an srun that has ended: this agent before its parent

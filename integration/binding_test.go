@@ -7,7 +7,7 @@ import (
 )
 
 // bindingProgram prints the CPUs of a worker and the memory policy that it was started with
-// (get_mempolicy(2); 1 is MPOL_PREFERRED). The holder, its parent, has the CPUs that the launcher
+// (get_mempolicy(2); 1 is MPOL_PREFERRED). The runner, its parent, has the CPUs that the launcher
 // allows.
 const bindingProgram = `
 import ctypes, glob, os, platform, sys

@@ -44,7 +44,7 @@ type restartKind struct {
 	effect faultEffect
 	code   int  // of the job, if this is its last fault
 	light  bool // not in a job with torch, whose progress is not known
-	kills  bool // an agent or a holder, so that files are left
+	kills  bool // an agent or a runner, so that files are left
 	// moves: without a launcher agents that are lost are started again, and the job restarts, unless
 	// the store is lost too.
 	moves bool
@@ -74,10 +74,10 @@ var restartKinds = []restartKind{
 		cause: (*restartJob).cutForLong},
 	{name: "agent pauses", at: []string{atWork}, effect: nothing, light: true,
 		cause: func(r *restartJob) { r.stopFor(time.Second, r.agentOf(r.random.IntN(r.ranks))) }},
-	{name: "holder pauses", at: []string{atWork}, effect: nothing, light: true,
-		cause: func(r *restartJob) { r.stopFor(time.Second, r.holderOf(r.random.IntN(r.ranks))) }},
-	{name: "holder", at: []string{atWork}, effect: restarts, code: 123,
-		cause: func(r *restartJob) { r.signal(r.holderOf(r.random.IntN(r.ranks)), syscall.SIGKILL) }},
+	{name: "runner pauses", at: []string{atWork}, effect: nothing, light: true,
+		cause: func(r *restartJob) { r.stopFor(time.Second, r.runnerOf(r.random.IntN(r.ranks))) }},
+	{name: "runner", at: []string{atWork}, effect: restarts, code: 123,
+		cause: func(r *restartJob) { r.signal(r.runnerOf(r.random.IntN(r.ranks)), syscall.SIGKILL) }},
 	{name: "agent", at: []string{atWork, between}, effect: ends, code: 123, kills: true, moves: true,
 		cause: func(r *restartJob) { r.killAgent(r.hosts[r.current.host-1]) }},
 	{name: "two agents", at: []string{atWork}, effect: ends, code: 123, kills: true, moves: true,

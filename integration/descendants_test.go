@@ -75,14 +75,14 @@ for batch in loader:
     time.sleep(0.01)
 `
 
-// A rank, its agent, its holder or mpirun is killed: its DataLoader workers end, and so do those
+// A rank, its agent, its runner or mpirun is killed: its DataLoader workers end, and so do those
 // of the rank that is stopped because of it. The place checks that none is left.
 func TestDataLoaderWorkersEnd(t *testing.T) {
 	t.Parallel()
 	var scenarios []scenario
 	for name, pidOf := range map[string]func(job *process, rank int) int{
 		"rank":   func(_ *process, rank int) int { return rank },
-		"holder": func(_ *process, rank int) int { return parentOf(rank) },
+		"runner": func(_ *process, rank int) int { return parentOf(rank) },
 		"agent":  func(_ *process, rank int) int { return agentAbove(rank) },
 		"mpirun": func(job *process, _ int) int { return job.pid() },
 	} {
@@ -182,7 +182,7 @@ func TestKilledByName(t *testing.T) {
 	}
 }
 
-// The holder of a rank is killed that has succeeded and left a descendant, while the other rank
+// The runner of a rank is killed that has succeeded and left a descendant, while the other rank
 // runs: that is the loss of a node, after which the job may be restarted.
 func TestHolderKilledAfterItsWorker(t *testing.T) {
 	t.Parallel()
@@ -194,27 +194,27 @@ if [ $RANK = 0 ]; then exec sleep 1000; fi
 		code  int
 		line  string
 	}{
-		"the job ends":  {nil, 123, "lost the holder of rank 1 on "},
+		"the job ends":  {nil, 123, "lost the runner of rank 1 on "},
 		"another start": {[]string{"--max-restarts", "1"}, 0, "restarting all workers (restart 1 of 1)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			job := p.start(openMPI(p, 2, row.flags, []string{"sh", "-c", program})...)
-			holder := 0
+			runner := 0
 			left := func() bool {
 				pids := p.marked()
 				at := slices.IndexFunc(pids, func(pid int) bool {
 					return slices.Equal(commandLine(pid), []string{"sleep", "1001"})
 				})
 				if at >= 0 && isRdzv(parentOf(pids[at])) {
-					holder = parentOf(pids[at])
+					runner = parentOf(pids[at])
 				}
-				return holder != 0
+				return runner != 0
 			}
 			if !eventually(waitLimit, left) {
 				t.Fatal("rank 1 has left no process")
 			}
-			kill(holder)
+			kill(runner)
 			job.checkCode(row.code)
 			if len(job.linesWith(row.line)) == 0 {
 				t.Errorf("no line has %q", row.line)

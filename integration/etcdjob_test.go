@@ -129,7 +129,7 @@ func (j *etcdJob) remove(a etcdAgent) *process {
 	return removed
 }
 
-// freeze stops an agent with its holder, as the whole host of a
+// freeze stops an agent with its runner, as the whole host of a
 // frozen virtual machine; thaw continues them.
 func (p *place) freeze(a etcdAgent) (thaw func()) {
 	pids := []int{a.PID}

@@ -35,9 +35,9 @@ var frozenCases = []frozenCase{
 	// On one host it is the only agent under a launcher: its tasks report the loss.
 	{"store's agent", (*job).storeHost, false,
 		[]string{"which hosted the store", "lost the agent of this node"}},
-	// The agent kills the holder; it learns of either worker's end first.
-	{"holder", func(j *job) int { return j.holderOf(lastRank) }, true,
-		[]string{"lost the holder", "rank 3 failed first: exit 7"}},
+	// The agent kills the runner; it learns of either worker's end first.
+	{"runner", func(j *job) int { return j.runnerOf(lastRank) }, true,
+		[]string{"lost the runner", "rank 3 failed first: exit 7"}},
 	{"worker", func(j *job) int { return j.workers[0].PID }, true, []string{"rank 3"}},
 }
 
@@ -118,7 +118,7 @@ func (j *job) endWithin(limit time.Duration) string {
 }
 
 // The others lose an agent whose process group is stopped, which under srun is that of all agents
-// of the host. Its holder does not kill it, and it ends when it continues.
+// of the host. Its runner does not kill it, and it ends when it continues.
 func TestSuspendedAgent(t *testing.T) {
 	t.Parallel()
 	c := newJobCluster(t)

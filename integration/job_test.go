@@ -199,7 +199,7 @@ func (j *job) linesWith(texts ...string) (found []string) {
 	return found
 }
 
-// agentOf is the agent of a rank, holderOf its holder.
+// agentOf is the agent of a rank, runnerOf its runner.
 func (j *job) agentOf(rank int) int { return agentAbove(j.workers[rank].PID) }
 
 // lastNode is the agent of the last two ranks, which are on one node, and their other task. The first
@@ -223,7 +223,7 @@ func (j *job) lastTask() int {
 	return task
 }
 
-func (j *job) holderOf(rank int) int { return parentOf(j.workers[rank].PID) }
+func (j *job) runnerOf(rank int) int { return parentOf(j.workers[rank].PID) }
 
 // storeHost is the agent that hosts the store, otherAgent one that does not. They are 0 if there is
 // none.

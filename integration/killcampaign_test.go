@@ -89,9 +89,9 @@ func (j *job) killAtRandom() map[string]int {
 	rand.Shuffle(len(agents), func(i, k int) { agents[i], agents[k] = agents[k], agents[i] })
 	count, begin := map[string]int{}, time.Now()
 	agents = agents[:1+rand.IntN(len(agents))]
-	holders := j.launcher != "openmpi" || len(agents) == 1
+	runners := j.launcher != "openmpi" || len(agents) == 1
 	for _, agent := range agents {
-		for _, v := range victimsOf(agent, holders) {
+		for _, v := range victimsOf(agent, runners) {
 			if trySignal(v.pid, syscall.SIGKILL) == nil {
 				count[v.kind]++
 				j.t.Logf("killed the %s %d, of agent %d, after %v", v.kind, v.pid, agent, time.Since(begin))
@@ -106,11 +106,11 @@ func (j *job) killAtRandom() map[string]int {
 	return count
 }
 
-// workersOf are the workers of a holder, which are in its session and lead a process group each: it
+// workersOf are the workers of a runner, which are in its session and lead a process group each: it
 // has adopted other processes, whose end does not end a job.
-func workersOf(holder int) []int {
-	children, _ := procfs.Children(procfs.System, holder)
-	session, _ := unix.Getsid(holder)
+func workersOf(runner int) []int {
+	children, _ := procfs.Children(procfs.System, runner)
+	session, _ := unix.Getsid(runner)
 	return slices.DeleteFunc(children, func(pid int) bool {
 		group, _ := unix.Getpgid(pid)
 		own, _ := unix.Getsid(pid)
@@ -125,24 +125,24 @@ type victim struct {
 }
 
 // victimsOf chooses processes of an agent, which are killed in this order. It is the agent if the
-// others do not run yet. An agent and its holder are not killed both: a descendant that left the
+// others do not run yet. An agent and its runner are not killed both: a descendant that left the
 // tree in the same millisecond would survive. mpirun 4 kills the last task when three have ended,
-// which takes a few milliseconds if the first was the agent: then holders are not killed.
-func victimsOf(agent int, holders bool) []victim {
-	holder, workers := 0, []int(nil)
+// which takes a few milliseconds if the first was the agent: then runners are not killed.
+func victimsOf(agent int, runners bool) []victim {
+	runner, workers := 0, []int(nil)
 	children, _ := procfs.Children(procfs.System, agent)
 	for _, pid := range children {
-		if nameOf(pid) == "tree-holder" {
-			holder, workers = pid, workersOf(pid)
+		if nameOf(pid) == "tree-runner" {
+			runner, workers = pid, workersOf(pid)
 		}
 	}
 	if len(workers) == 0 {
 		return []victim{{"agent", agent}}
 	}
-	a, h := victim{"agent", agent}, victim{"holder", holder}
+	a, h := victim{"agent", agent}, victim{"runner", runner}
 	w := victim{"worker", workers[rand.IntN(len(workers))]}
 	choices := [][]victim{{a}, {w}, {w, a}}
-	if holders {
+	if runners {
 		choices = append(choices, []victim{h}, []victim{w, h})
 	}
 	return choices[rand.IntN(len(choices))]

@@ -113,7 +113,7 @@ var joinSteps = []struct {
 		connected := func(pid int) bool { return sockets(pid, established) > 0 }
 		return slices.ContainsFunc(j.agents(), connected)
 	}},
-	{"a holder runs", func(j *job) bool { return len(j.rdzvProcesses()) > len(j.agents()) }},
+	{"a runner runs", func(j *job) bool { return len(j.rdzvProcesses()) > len(j.agents()) }},
 	{"a worker runs", func(j *job) bool { return countRecords(j.records()) > 0 }},
 }
 

@@ -40,10 +40,10 @@ var killCases = []killCase{
 			j.signal(j.lastAgent(), syscall.SIGKILL)
 			_ = trySignal(task, syscall.SIGKILL) // Hydra may have killed it
 		}},
-	{name: "holder", codes: []int{123},
-		kill: func(j *job) { j.signal(j.holderBelow(j.lastAgent()), syscall.SIGKILL) }},
-	{name: "task's holder", codes: []int{123}, launchers: jobLaunchers[1:],
-		kill: func(j *job) { j.signal(j.holderBelow(j.lastTask()), syscall.SIGKILL) }},
+	{name: "runner", codes: []int{123},
+		kill: func(j *job) { j.signal(j.runnerBelow(j.lastAgent()), syscall.SIGKILL) }},
+	{name: "task's runner", codes: []int{123}, launchers: jobLaunchers[1:],
+		kill: func(j *job) { j.signal(j.runnerBelow(j.lastTask()), syscall.SIGKILL) }},
 	{name: "process group", codes: []int{123},
 		kill: func(j *job) { j.signal(-j.groupOf(lastRank), syscall.SIGKILL) }},
 	{name: "agent SIGSTOP", codes: []int{123},
@@ -70,15 +70,15 @@ func (j *job) lastAgent() int {
 	return j.storeHost() // the only one
 }
 
-// holderBelow is the holder of an agent or a task.
-func (j *job) holderBelow(pid int) int {
+// runnerBelow is the runner of an agent or a task.
+func (j *job) runnerBelow(pid int) int {
 	j.t.Helper()
 	for _, w := range j.workers {
-		if holder := parentOf(w.PID); parentOf(holder) == pid {
-			return holder
+		if runner := parentOf(w.PID); parentOf(runner) == pid {
+			return runner
 		}
 	}
-	j.t.Fatalf("process %d has no holder", pid)
+	j.t.Fatalf("process %d has no runner", pid)
 	return 0
 }
 

@@ -68,7 +68,7 @@ var leaderLosses = map[string]func(j *replacedJob){
 	},
 }
 
-// reportsLoss checks that an agent whose holder was killed is among the rest of a job with a
+// reportsLoss checks that an agent whose runner was killed is among the rest of a job with a
 // variable number of agents, which the leader is not.
 func (j *replacedJob) reportsLoss(rest ...string) {
 	j.t.Helper()
@@ -78,7 +78,7 @@ func (j *replacedJob) reportsLoss(rest ...string) {
 	j.loseLeaderAfter(func() { kill(parentOf(workers[2])) }) // on node2
 	j.ranks(2, rest...)
 	j.agents[1] = j.agents[2]
-	j.end("lost the holder of rank ")
+	j.end("lost the runner of rank ")
 }
 
 const joinTimeout = 40 * time.Second

@@ -143,8 +143,8 @@ func TestLostAgentIsReplaced(t *testing.T) {
 			"node3 runs ranks 4-5 again (restart 1 of 3)"}},
 		{"elsewhere", 3, three, killAgent, 4, moved, []string{lostNode3, waitsForNode3,
 			"node4 takes over ranks 4-5 of node3 (restart 1 of 3)"}},
-		{"holder", 3, three, func(_ *replacedJob, workers []int) { kill(parentOf(workers[5])) }, 0, all,
-			[]string{"lost the holder of rank ", "restarting all workers (restart 1 of 3)"}},
+		{"runner", 3, three, func(_ *replacedJob, workers []int) { kill(parentOf(workers[5])) }, 0, all,
+			[]string{"lost the runner of rank ", "restarting all workers (restart 1 of 3)"}},
 		{"spare", 4, spare, killAgent, 0, moved, []string{lostNode3,
 			"node4 takes over ranks 4-5 of node3 (restart 1 of 3)"}},
 		{"spare is lost", 4, spare, func(j *replacedJob, workers []int) {

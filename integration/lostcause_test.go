@@ -33,7 +33,7 @@ if rank == 0:
 time.sleep(1000)
 `
 
-// An agent is killed, so that its holder kills its workers and rank 0 loses the connection to
+// An agent is killed, so that its runner kills its workers and rank 0 loses the connection to
 // them. In etcd and in rdzv store the loss of the agent becomes known only when its lease expires. It
 // is the reason nevertheless.
 func TestLostAgentIsTheCause(t *testing.T) {

@@ -83,7 +83,7 @@ const (
 	leavesJob    = " leaves the job: received SIGTERM"
 )
 
-// stoppedCodes are those of an agent that ends when it is continued, unless its holder has killed it.
+// stoppedCodes are those of an agent that ends when it is continued, unless its runner has killed it.
 var stoppedCodes = []int{123, 128 + 9}
 
 var (
@@ -177,7 +177,7 @@ const overlapTimeout = 3 * time.Second
 
 // No process of an attempt runs when one of the next attempt starts, although the workers save for
 // longer than --peer-timeout leaves them, and have descendants in other sessions: on a node that does
-// not host the store. What is continued later may run until its holder does.
+// not host the store. What is continued later may run until its runner does.
 func TestAttemptsDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	flags := []string{"--peer-timeout", overlapTimeout.String()}

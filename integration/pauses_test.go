@@ -25,7 +25,7 @@ func TestPauses(t *testing.T) {
 	runConcurrently(t, selected(all))
 }
 
-// pauseTime is longer than a holder lets its agent be stopped alone, with the shortest
+// pauseTime is longer than a runner lets its agent be stopped alone, with the shortest
 // --peer-timeout.
 const pauseTime = 5 * time.Second
 

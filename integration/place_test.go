@@ -166,7 +166,7 @@ func (p *place) marked() (pids []int) {
 }
 
 // tree returns the live processes of this place, including those without its mark, such as the
-// holders: their working directory is in the place.
+// runners: their working directory is in the place.
 func (p *place) tree() []int {
 	marked := p.marked()
 	return slices.DeleteFunc(allProcesses(), func(pid int) bool {
@@ -176,7 +176,7 @@ func (p *place) tree() []int {
 	})
 }
 
-// rdzvProcesses returns the agents and holders of this place.
+// rdzvProcesses returns the agents and runners of this place.
 func (p *place) rdzvProcesses() []int {
 	return slices.DeleteFunc(p.tree(), func(pid int) bool { return !isRdzv(pid) })
 }

@@ -30,7 +30,7 @@ func commandLine(pid int) []string {
 	return []string{""}
 }
 
-// isRdzv tells whether a process is an agent, or its holder.
+// isRdzv tells whether a process is an agent, or its runner.
 func isRdzv(pid int) bool {
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	return err == nil && strings.TrimSuffix(exe, " (deleted)") == *rdzvBin
@@ -51,7 +51,7 @@ func read(pid int) procfs.Process {
 	return p
 }
 
-// agentAbove is the agent of a worker. In between is its holder.
+// agentAbove is the agent of a worker. In between is its runner.
 func agentAbove(pid int) int { return parentOf(parentOf(pid)) }
 
 func parentOf(pid int) int   { return read(pid).Parent }

@@ -26,7 +26,7 @@ type usage struct {
 	wakeups                 int           // so far
 }
 
-// usageOf adds up what processes use. Here a holder does not count as part of its agent.
+// usageOf adds up what processes use. Here a runner does not count as part of its agent.
 func usageOf(pids []int) (sum usage) {
 	sum.processes = len(pids)
 	for _, pid := range pids {

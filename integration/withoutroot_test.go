@@ -14,7 +14,7 @@ import (
 // Whatever is killed, all processes end also if the user is not root.
 func TestWithoutRoot(t *testing.T) {
 	for _, l := range launchers[:3] { // Slurm has no account of such a user
-		for _, victim := range []string{"worker", "agent", "holder"} {
+		for _, victim := range []string{"worker", "agent", "runner"} {
 			t.Run(l.name+"/"+victim, func(t *testing.T) { killWithoutRoot(t, l, victim) })
 		}
 	}
@@ -30,7 +30,7 @@ func killWithoutRoot(t *testing.T, l launcher, victim string) {
 	defer watch.close()
 	pid := workers[3].PID
 	switch victim {
-	case "holder":
+	case "runner":
 		pid = parentOf(pid)
 	case "agent":
 		pid = agentAbove(pid)
@@ -40,7 +40,7 @@ func killWithoutRoot(t *testing.T, l launcher, victim string) {
 	}
 	watch.wait(15 * time.Second)
 	watch.check(t)
-	want := map[string]int{"worker": 137, "holder": 123, "agent": 137}[victim]
+	want := map[string]int{"worker": 137, "runner": 123, "agent": 137}[victim]
 	if victim == "agent" && l.name == "hydra" {
 		want = 9 // Hydra reports SIGKILL like this
 	}

@@ -342,7 +342,7 @@ func TestLateAgentIsLeft(t *testing.T) {
 	v.end()
 }
 
-// An agent that has lost its holder is alive. If then the leader is lost, the next attempt consists
+// An agent that has lost its runner is alive. If then the leader is lost, the next attempt consists
 // of all others, without those that are lost too.
 func TestElasticJobKeepsAnAgentThatReportedALoss(t *testing.T) {
 	t.Parallel()
@@ -366,7 +366,7 @@ func TestElasticJobKeepsAnAgentThatReportedALoss(t *testing.T) {
 				first[i] = i
 			}
 			v.world(test.agents, first)
-			if err := v.sessions[test.reports].ReportLoss(v.ctx, "lost the holder", false); err != nil {
+			if err := v.sessions[test.reports].ReportLoss(v.ctx, "lost the runner", false); err != nil {
 				t.Fatal(err)
 			}
 			v.wasLost()

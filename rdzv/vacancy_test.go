@@ -306,13 +306,13 @@ func TestFinalLoss(t *testing.T) {
 	})
 }
 
-// If a holder is lost its agent is not: the same agents form the next attempt.
+// If a runner is lost its agent is not: the same agents form the next attempt.
 func TestRestartAfterALossWithoutVacancy(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
 		j := start(t, LeaderConfig{Tasks: 2, Rules: Rules{Restarts: restart.Policy{Max: 1}}})
 		sessions := j.agents(2)
 		j.worlds(sessions)
-		if err := sessions[1].ReportLoss(j.ctx, "lost the holder", false); err != nil {
+		if err := sessions[1].ReportLoss(j.ctx, "lost the runner", false); err != nil {
 			t.Fatal(err)
 		}
 		for i, sum := range j.finish(sessions, stopped) {

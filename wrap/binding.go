@@ -3,8 +3,6 @@ package wrap
 import (
 	"fmt"
 	"slices"
-
-	"rdzv/wrap/internal/holder"
 )
 
 // Binding says where a worker runs and which memory it gets. It is set before the program begins,
@@ -27,12 +25,4 @@ func (b Binding) check() error {
 		return fmt.Errorf("cannot bind it to NUMA node %d: negative number", *b.Node)
 	}
 	return nil
-}
-
-// node is the node for the holder.
-func (b Binding) node() int {
-	if b.Node == nil {
-		return holder.AnyNode
-	}
-	return *b.Node
 }

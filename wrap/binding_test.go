@@ -26,7 +26,7 @@ func allowed(t *testing.T) (cpus []int) {
 }
 
 // TestBind: each worker has its own binding from its first instruction on, and what it starts
-// inherits it. The holder does not keep it, nor does a worker without one get it.
+// inherits it. The runner does not keep it, nor does a worker without one get it.
 func TestBind(t *testing.T) {
 	nothingLeft(t)
 	cpus, node := allowed(t), 0
@@ -51,20 +51,19 @@ func TestBind(t *testing.T) {
 	r := begin(t, tree)
 	outs[0].want(strconv.Itoa(last), "prefer:0", "ready")
 	outs[1].want(own, "default", "ready")
-	holders.Lock()
-	for pid := range holders.pids {
+	pid := runnerOf(t, os.Getpid())
+	{
 		tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
 		for _, task := range tasks {
 			if got := statusField(t, task); got != own {
-				t.Errorf("%s of the holder: CPUs %s, want %s", task, got, own)
+				t.Errorf("%s of the runner: CPUs %s, want %s", task, got, own)
 			}
 		}
 		maps, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/numa_maps")
 		if err != nil || len(tasks) == 0 || strings.Contains(string(maps), "prefer") {
-			t.Errorf("holder with %d threads: %v, %s", len(tasks), err, maps)
+			t.Errorf("runner with %d threads: %v, %s", len(tasks), err, maps)
 		}
 	}
-	holders.Unlock()
 	release.Close() // the workers end
 	if results, err := r.wait(); err != nil || results[0].Code > 1 || results[1].Code > 1 {
 		t.Errorf("%+v, %v", results, err)

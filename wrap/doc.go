@@ -3,16 +3,20 @@
 // launchers.
 //
 //	agent (the caller of Run, a child subreaper)
-//	  holder (a fork of the agent, a child subreaper in its own process group, same session)
+//	  runner (this program, executed again; a child subreaper)
 //	    worker 0, worker 1, ... (each in its own process group, or all in the agent's: Signalled)
 //	      descendants
 //
-// The holder (package internal/holder) starts the workers, waits for them, and adopts and waits for
-// the descendants that they orphan, as the agent orders. It is in no process group that a launcher
-// signals, and survives every signal but SIGKILL and SIGSTOP. If the agent dies, the holder reads
-// end of file from their socket and kills the tree. If the holder dies, the workers die with it
-// (PR_SET_PDEATHSIG), and the agent adopts their descendants and kills them. Only if agent and
-// holder are killed within about 1 ms, descendants may survive.
+// The runner starts the workers as the agent orders, waits for them, copies what they write, and
+// adopts and waits for the descendants that they orphan. It has a process group of its own, which
+// no launcher signals, and survives the signals that it can catch; its name and arguments do not
+// contain that of the program. If the agent dies, the runner reads end of file from their socket
+// and kills the tree. If the runner dies, the workers die with it (PR_SET_PDEATHSIG), and the agent
+// adopts their descendants and kills them. Only if agent and runner are killed within about 1 ms,
+// descendants may survive.
+//
+// A runner can belong to another process, a task (StartTaskRunner, NewRunner): then the task is its
+// parent, which does what is said here of the death of a runner, and the agent orders what it runs.
 //
 // # Events, what Run returns, what is killed
 //
@@ -59,7 +63,7 @@
 //	                              and Err, Run goes on
 //	ctx ends before a worker is   Ended with Stopped, PID 0 and  the worker is not started
 //	started                       Signal SIGTERM
-//	the holder dies, is stopped   results, ErrHolder             SIGKILL to all
+//	the runner dies, is stopped   results, ErrRunner             SIGKILL to all
 //	for 2 s, or does not take
 //	orders, before the tree has
 //	ended
@@ -67,21 +71,28 @@
 //	for 3 s (another user's, or   each such process
 //	hanging in the kernel)
 //	the agent dies, or is stopped -                              SIGKILL to all, also to the
-//	alone for FrozenLimit                                        agent, sent by the holder, which
+//	alone for FrozenLimit                                        agent, sent by the runner, which
 //	                                                             writes to logs what is left
-//	Tree.Owner ends               results, nil                   SIGKILL to all
+//	the task of a runner dies,    results, ErrRunner             as if the agent had died
+//	or is stopped for FrozenLimit
 //	the Tree is not valid, or     nil, an error                  nothing was started
-//	the holder cannot be started
+//	the runner cannot be started
 //
 // # Environment of a worker
 //
-// A worker gets its own streams (see Worker and Output), the descriptors without close-on-exec
-// that the agent inherited, and the agent's session, working directory, limits and
-// signal mask. Signals have their default action, except that SIGHUP, SIGINT and the terminal's
-// stop signals (SIGTSTP, SIGTTIN, SIGTTOU) stay ignored if they were ignored when the agent
-// started (nohup). Other signals that were ignored then have their default action: the Go runtime
-// hides that they were ignored. It has the agent's CPU affinity and memory policy, unless
-// Worker.Bind sets them.
+// A worker gets its own streams (see Worker and Output) and what the agent had when it started the
+// runner: descriptors without close-on-exec, session, working directory, limits, signal mask, CPU
+// affinity and memory policy, unless Worker.Bind sets these two. Signals have their default action,
+// except that SIGHUP, SIGINT and the terminal's stop signals (SIGTSTP, SIGTTIN, SIGTTOU) stay
+// ignored if they were ignored when the agent started (nohup). Other signals that were ignored then
+// have their default action: the Go runtime hides that they were ignored.
+//
+// # The runner
+//
+// An init function of this package makes the process a runner, if it was executed as one: what a
+// program initialises before this package, it initialises in its runners too, and a runner begins
+// to work when that is done. Agent and runner exchange messages over a stream socket: a header, a
+// body of JSON, and descriptors (SCM_RIGHTS).
 //
 // # Requirements
 //

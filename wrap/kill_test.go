@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"rdzv/internal/procfs"
-	"rdzv/wrap/internal/holder"
+	"rdzv/wrap/internal/parent"
 )
 
 // resistantTree is a worker whose descendants are difficult to kill: they ignore signals, fork
@@ -87,17 +87,17 @@ func startAgent(t *testing.T, n int, change func(*exec.Cmd)) (*exec.Cmd, lineRea
 	return cmd, l
 }
 
-// holderOf returns the pid of the holder of an agent.
-func holderOf(t *testing.T, agent int) (pid int) {
+// runnerOf returns the pid of the runner of an agent.
+func runnerOf(t *testing.T, agent int) (pid int) {
 	t.Helper()
 	children, _ := procfs.Children(procfs.System, agent)
 	for _, child := range children {
-		if s, err := procfs.Read(procfs.System, child); err == nil && s.Name == holder.Name {
+		if s, err := procfs.Read(procfs.System, child); err == nil && s.Name == parent.Name {
 			pid = child
 		}
 	}
 	if pid == 0 {
-		t.Fatalf("agent %d has no holder among %v", agent, named(children))
+		t.Fatalf("agent %d has no runner among %v", agent, named(children))
 	}
 	return pid
 }
@@ -136,7 +136,7 @@ kill $job`, self)
 	l.want("ended 0 group signal 0 <nil>", "the job still runs")
 }
 
-// TestAgentAndHolderKilled: nothing is left that kills the tree, but workers die with the holder.
+// TestAgentAndHolderKilled: nothing is left that kills the tree, but workers die with the runner.
 func TestAgentAndHolderKilled(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
@@ -145,12 +145,12 @@ func TestAgentAndHolderKilled(t *testing.T) {
 	cmd.Stdout = out
 	startMarked(t, cmd)
 	l.want("ready", "ready")
-	holder := holderOf(t, cmd.Process.Pid)
+	runner := runnerOf(t, cmd.Process.Pid)
 	syscall.Kill(cmd.Process.Pid, syscall.SIGSTOP) // so that it cannot kill the tree
-	syscall.Kill(holder, syscall.SIGKILL)
+	syscall.Kill(runner, syscall.SIGKILL)
 	syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
 	eventually(t, "all processes have ended", func() bool {
-		return dead(holder) && len(marked(marker(t))) == 0
+		return dead(runner) && len(marked(marker(t))) == 0
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdzv/internal/procfs"
+	"rdzv/wrap/internal/parent"
 )
 
 // kills is how many trees TestKills kills; make kills uses more.
@@ -20,29 +21,29 @@ var kills = flag.Int("kills", 5, "number of trees that TestKills kills")
 func TestKills(t *testing.T) {
 	count := map[string]int{}
 	for n := range *kills {
-		t.Run(strconv.Itoa(n), func(t *testing.T) { count[killTree(t)]++ })
+		t.Run(strconv.Itoa(n), func(t *testing.T) { count[killSome(t)]++ })
 	}
 	t.Logf("killed %v: 0 survivors", count)
 }
 
-// killTree starts a tree, kills some of its processes, and returns which.
-func killTree(t *testing.T) string {
+// killSome starts a tree, kills some of its processes, and returns which.
+func killSome(t *testing.T) string {
 	nothingLeft(t)
 	const most = 300 * time.Millisecond // by then all processes run, mostly
 	cmd, _ := startAgent(t, 0, func(c *exec.Cmd) { c.Env[2] = argEnv + "=2" })
 	agent := cmd.Process.Pid
-	names := []string{"agent", "holder", "agent after worker", "worker and holder", "worker", "workers"}
+	names := []string{"agent", "runner", "agent after worker", "worker and runner", "worker", "workers"}
 	kind := rand.IntN(len(names))
 	if kind > 0 {
 		eventually(t, "a worker runs", func() bool { return len(childrenOf(childNamed(agent))) > 0 })
 	}
 	time.Sleep(rand.N(most))
-	holder := childNamed(agent)
-	workers := childrenOf(holder)
+	runner := childNamed(agent)
+	workers := childrenOf(runner)
 	if len(workers) == 0 { // the tree is being started
 		kind = 0
 	}
-	pids := [][]int{{agent}, {holder}, {agent}, {holder}, workers, workers}[kind]
+	pids := [][]int{{agent}, {runner}, {agent}, {runner}, workers, workers}[kind]
 	switch kind {
 	case 2, 3:
 		pids = append(workers[:1], pids...)
@@ -75,10 +76,10 @@ func childrenOf(pid int) []int {
 	return pids
 }
 
-// childNamed is the holder of an agent, 0 if there is none yet.
+// childNamed is the runner of an agent, 0 if there is none yet.
 func childNamed(agent int) int {
 	for _, pid := range childrenOf(agent) {
-		if named([]int{pid})[0].Name == "tree-holder" {
+		if named([]int{pid})[0].Name == parent.Name {
 			return pid
 		}
 	}

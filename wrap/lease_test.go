@@ -118,6 +118,18 @@ func TestLeaseOverBeforeStart(t *testing.T) {
 	}
 }
 
+// No worker runs whose lease was revoked before.
+func TestLeaseRevokedBeforeRun(t *testing.T) {
+	nothingLeft(t)
+	lease := &Lease{}
+	lease.Revoke()
+	r := begin(t, Tree{Workers: []Worker{sh(t, "exec sleep 1000")}, Grace: longGrace, Lease: lease})
+	results, err := r.wait()
+	if err != nil || !results[0].Stopped {
+		t.Errorf("Run = %+v, %v", results, err)
+	}
+}
+
 // leasedAgent is an agent of a resistantTree whose lease each line on its stdin renews for that
 // duration; "revoke" revokes it.
 var leasedAgent = role("leased agent", func() {
@@ -147,7 +159,7 @@ var leasedAgent = role("leased agent", func() {
 type leasedTree struct {
 	t       *testing.T
 	agent   int
-	holder  int
+	runner  int
 	workers []int // and their descendants
 	out     lineReader
 	order   *os.File
@@ -166,7 +178,7 @@ func startLeased(t *testing.T) *leasedTree {
 	})
 	r.Close()
 	tree := &leasedTree{t: t, agent: cmd.Process.Pid, out: out, order: order}
-	tree.holder = holderOf(t, tree.agent)
+	tree.runner = runnerOf(t, tree.agent)
 	for _, p := range marked(marker(t)) {
 		if p.PID != tree.agent {
 			tree.workers = append(tree.workers, p.PID)
@@ -177,7 +189,7 @@ func startLeased(t *testing.T) *leasedTree {
 	return tree
 }
 
-// renew renews the lease. The holder sees that.
+// renew renews the lease. The runner sees that.
 func (l *leasedTree) renew(d time.Duration) {
 	l.t.Helper()
 	l.write(d.String())
@@ -191,7 +203,7 @@ func (l *leasedTree) write(line string) {
 	}
 }
 
-func (l *leasedTree) all() []int { return append([]int{l.agent, l.holder}, l.workers...) }
+func (l *leasedTree) all() []int { return append([]int{l.agent, l.runner}, l.workers...) }
 
 func (l *leasedTree) signal(s syscall.Signal, pids ...int) {
 	l.t.Helper()
@@ -209,18 +221,18 @@ func (l *leasedTree) in(want bool) {
 	eventually(l.t, fmt.Sprintf("the tree is stopped: %t", want), func() bool {
 		l.workers = slices.DeleteFunc(l.workers, dead)
 		return len(l.workers) > 0 && !slices.ContainsFunc(l.workers, func(pid int) bool {
-			return stopped(pid) != want
+			return isStopped(pid) != want
 		})
 	})
 }
 
-// stopFor stops processes until the lease is over, and then as long as they would notice.
+// stopTime stops processes until the lease is over, and then as long as they would notice.
 const (
 	leaseTime = 3 * time.Second // longer than a busy machine needs until all are stopped
-	stopFor   = leaseTime + 700*time.Millisecond
+	stopTime  = leaseTime + 700*time.Millisecond
 )
 
-// TestContinuedTree: when agent, holder and workers are continued after their lease the agent stops
+// TestContinuedTree: when agent, runner and workers are continued after their lease the agent stops
 // the workers at once, until the agent has renewed it.
 func TestContinuedTree(t *testing.T) {
 	nothingLeft(t)
@@ -234,7 +246,7 @@ func TestContinuedTree(t *testing.T) {
 			slices.Reverse(all)
 		}
 		l.signal(syscall.SIGSTOP, all...)
-		time.Sleep(stopFor)
+		time.Sleep(stopTime)
 		began := time.Now()
 		l.signal(syscall.SIGCONT, all...)
 		l.in(true)
@@ -246,7 +258,7 @@ func TestContinuedTree(t *testing.T) {
 	l.renew(leaseTime)
 	l.in(false)
 	l.signal(syscall.SIGSTOP, l.all()...)
-	time.Sleep(stopFor)
+	time.Sleep(stopTime)
 	l.signal(syscall.SIGCONT, l.all()...)
 	l.in(true)
 	l.signal(syscall.SIGKILL, l.agent)
@@ -263,14 +275,14 @@ func TestContinuedWorkers(t *testing.T) {
 		line := procfs.Arguments(procfs.System, pid)
 		return len(line) == 3 && line[2] == resistantTree
 	}
-	worker := procfs.FindDescendant(procfs.System, l.holder, isWorker)
+	worker := procfs.FindDescendant(procfs.System, l.runner, isWorker)
 	l.signal(syscall.SIGSTOP, worker)
 	l.in(true)
 	l.renew(leaseTime)
 	eventually(t, "the descendants run", func() bool {
-		return slices.ContainsFunc(l.workers, func(pid int) bool { return !stopped(pid) })
+		return slices.ContainsFunc(l.workers, func(pid int) bool { return !isStopped(pid) })
 	})
-	if !stopped(worker) {
+	if !isStopped(worker) {
 		t.Error("a worker that was stopped before was continued")
 	}
 	l.in(true)

@@ -1,34 +1,31 @@
 package wrap
 
 import (
-	"sync/atomic"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rdzv/internal/boottime"
 	"rdzv/internal/procfs"
-	"rdzv/wrap/internal/holder"
 )
 
-// When a lease is over the workers receive SIGTERM, and after the grace everything is killed. The
-// holder does so a little later if this process does not: it may be frozen.
+// When a lease is over the workers receive SIGTERM, and after the grace everything is killed.
 //
 // If this process, or all workers, were stopped meanwhile, the lease may be renewed as soon as they
 // run again: then the whole tree is stopped (SIGSTOP) until it is, or until the tree ends.
 
-// hold is the state of a lease.
+// hold is what becomes of a lease.
 type hold struct {
-	holder *client
-	until  time.Duration // by package boottime; 0 is without a limit
-	grace  time.Duration
-	others bool // another process owns it, and does not tell when it renews it
-	told   bool // the tree is being ended because the lease is over
+	limit limit
+	told  bool // the tree is being ended because the lease is over
 
-	wakeBy   time.Duration  // when supervise wakes at the latest
+	wakeBy   time.Duration  // when the runner wakes at the latest, by package boottime
 	paused   bool           // since the last renewal this process was stopped
 	pausedAt time.Duration  // when that was noticed
-	stopped  map[int]uint64 // pid and start of the processes stopped by stopTree; nil while not held
-	searchAt time.Duration  // when stopTree is to search for processes that run
+	stopped  map[int]uint64 // pid and start of processes that stopAll has stopped; nil before
+	groups   map[int]bool   // process groups that it has stopped
+	searchAt time.Duration  // when stopAll is to search for processes that run
 	pause    time.Duration  // between the last search and that
 }
 
@@ -40,114 +37,82 @@ const (
 	pausedAfter = 500 * time.Millisecond
 	// A search that finds a process which runs is followed by others, at these intervals.
 	firstPause, lastPause = 10 * time.Millisecond, time.Second
-	// heldCheck is how often a lease that another process owns is read while the tree is stopped.
-	heldCheck = 20 * time.Millisecond
 )
-
-func (h *hold) over() bool { return h.until != 0 && boottime.Now() >= h.until }
 
 // untilCheck is how long after now the lease is to be checked.
 func (h *hold) untilCheck() time.Duration {
 	now := boottime.Now()
 	switch {
-	case h.until == 0:
+	case h.limit.Until == 0:
 		return time.Hour
-	case h.stopped != nil && h.others:
-		return min(h.searchAt-now, heldCheck)
 	case h.stopped != nil:
 		return h.searchAt - now
-	case now < h.until && h.others: // the holder notices when both are stopped
-		return h.until - now
-	case now < h.until:
-		return min(h.until-now, leaseCheck)
+	case now < h.limit.Until:
+		return min(h.limit.Until-now, leaseCheck)
 	}
 	return leaseCheck // it is being ended
 }
 
-// sleep notes that supervise is about to wait.
+// sleep notes that the runner is about to wait.
 func (h *hold) sleep(wait time.Duration) {
-	if h.wakeBy = 0; h.until != 0 {
+	if h.wakeBy = 0; h.limit.Until != 0 {
 		h.wakeBy = boottime.Now() + max(0, wait)
 	}
 }
 
-// wasStopped notes that this process, or the holder, was stopped until now.
-func (h *hold) wasStopped() { h.paused, h.pausedAt = true, boottime.Now() }
-
-// continued makes stopTree search at once, because a worker was continued.
+// continued makes stopAll search at once, because a worker was continued.
 func (h *hold) continued() { h.searchAt, h.pause = 0, firstPause }
 
-// renew takes over the state of Tree.Lease. It reports whether everything is to be killed.
-func (h *hold) renew(t *Tree) (kill bool) {
-	until, renewed, revoked := t.Lease.state()
-	if revoked {
-		return true
+// limit takes over a change of the lease.
+func (a *attempt) limit(l limit) {
+	if l.Revoked {
+		a.kill()
+		return
 	}
-	shared := h.holder.holder.Shared
-	begins := h.until == 0 && until != 0
-	h.until, h.grace = until, t.LeaseGrace
-	atomic.StoreInt64(&shared.LeaseGrace, int64(h.grace))
-	atomic.StoreInt64(&shared.LeaseUntil, int64(until))
-	if begins { // the holder may wait for ever
-		h.holder.order(holder.Record{Kind: holder.Look})
+	h := &a.lease
+	h.check() // before the renewal, which may be old
+	if h.limit = l; l.over() {
+		return
 	}
-	if h.over() {
-		return false
-	}
-	h.paused = h.paused && renewed <= h.pausedAt
-	stopped := h.stopped
-	h.stopped = nil
-	for pid, start := range stopped {
-		if p, err := procfs.Read(procfs.System, pid); err == nil && p.Start == start {
-			_ = syscall.Kill(pid, syscall.SIGCONT)
-		}
-	}
-	h.setHeld(false)
-	return false
+	h.paused = h.paused && l.Renewed <= h.pausedAt
+	h.resume()
 }
 
-// setHeld tells the holder whether this process holds the tree.
-func (h *hold) setHeld(held bool) {
-	value := int64(0)
-	if held {
-		value = 1
-	}
-	if atomic.SwapInt64(&h.holder.holder.Shared.Held, value) != value {
-		h.holder.order(holder.Record{Kind: holder.Look})
+// check notes whether this process was stopped until now.
+func (h *hold) check() {
+	if now := boottime.Now(); h.wakeBy != 0 && now > h.wakeBy+pausedAfter {
+		h.paused, h.pausedAt, h.wakeBy = true, now, 0
 	}
 }
 
 // checkLease ends the tree, or stops it, when the lease is over.
-func (r *run) checkLease() {
-	h, now := &r.lease, boottime.Now()
-	if h.wakeBy != 0 && now > h.wakeBy+pausedAfter {
-		h.wasStopped()
-	}
-	if h.others {
-		h.renew(r.tree) // Changed tells of its revocation
-	}
-	if h.until == 0 || now < h.until {
+func (a *attempt) checkLease() {
+	h := &a.lease
+	h.check()
+	now := boottime.Now()
+	if h.limit.Until == 0 || now < h.limit.Until {
 		return
 	}
-	switch end := h.until + h.grace; {
-	case r.phase == killing:
-	case r.phase == atWork && (h.paused || h.stopped != nil || r.suspended()):
-		h.stopTree(now)
+	switch end := h.limit.Until + a.tree.LeaseGrace; {
+	case a.phase == killing:
+	case a.phase == atWork && (h.paused || h.stopped != nil || a.areSuspended()):
+		a.stopAll(now)
 	case now >= end:
-		h.told = h.told || r.phase == atWork
-		r.enter(killing, holder.KillWait)
-	case r.phase == atWork:
+		h.told = h.told || a.phase == atWork
+		a.kill()
+	case a.phase == atWork:
 		h.told = true
-		r.endTree(end-now, &Stop{})
+		a.endTree(end-now, &Stop{})
 	}
 }
 
-// suspended tells whether all workers are stopped, as by Ctrl-Z, to be continued later.
-func (r *run) suspended() bool {
+// areSuspended tells whether all workers are stopped, as by Ctrl-Z, to be continued later.
+func (a *attempt) areSuspended() bool {
 	some := false
-	for i := range r.states {
-		s := &r.states[i]
-		if s.runs() && (!s.suspended || r.lease.stopped[s.pid] != 0) {
+	for i := range a.states {
+		s := &a.states[i]
+		held := a.lease.stopped[s.pid] != 0 || a.lease.groups[s.pid]
+		if s.runs() && (!s.suspended || held) {
 			return false
 		}
 		some = some || s.runs()
@@ -155,38 +120,68 @@ func (r *run) suspended() bool {
 	return some
 }
 
-// stopTree stops all processes of the tree that run. It searches for them again and again, because
-// others may continue them.
-func (h *hold) stopTree(now time.Duration) {
+// stopAll stops all processes of the tree that run, the groups of the workers first. It searches
+// for them again and again, because others may continue them.
+func (a *attempt) stopAll(now time.Duration) {
+	h := &a.lease
 	if h.stopped == nil {
-		h.stopped = map[int]uint64{}
+		h.stopped, h.groups = map[int]uint64{}, map[int]bool{}
 		h.continued()
-		h.setHeld(true)
 	}
 	if now < h.searchAt {
 		return
 	}
+	for i := range a.states {
+		if s := &a.states[i]; s.runs() {
+			h.stopGroup(s.pid)
+		}
+	}
 	for found := true; found; { // one that has forked before it was stopped has another child
-		found = h.stopChildren(h.holder.holder.PID)
+		found = h.stopBelow(unix.Getpid())
 	}
 	h.searchAt = boottime.Now() + h.pause
 	h.pause = min(2*h.pause, lastPause)
 }
 
-// stopChildren stops the descendants of a process that run, parents first, and reports whether
-// there were any.
-func (h *hold) stopChildren(parent int) (found bool) {
+// stopGroup stops the process group of a worker that has one of its own. That of a worker which is
+// stopped is left alone: it may be for another reason.
+func (h *hold) stopGroup(pid int) {
+	group, err := unix.Getpgid(pid)
+	if err != nil || group != pid || isStopped(pid) {
+		return
+	}
+	if syscall.Kill(-group, syscall.SIGSTOP) == nil {
+		h.groups[group] = true
+	}
+}
+
+// stopBelow stops the descendants of a process that run, parents first, and reports whether there
+// were any.
+func (h *hold) stopBelow(parent int) (found bool) {
 	children, _ := procfs.Children(procfs.System, parent)
 	for _, pid := range children {
 		p, err := procfs.Read(procfs.System, pid)
 		if err != nil || p.State == 'Z' || p.State == 'X' {
-			continue // its children are those of the holder
+			continue // its children are those of the runner
 		}
 		if p.State != 'T' && p.State != 't' && syscall.Kill(pid, syscall.SIGSTOP) == nil {
 			found = found || h.stopped[pid] == 0
 			h.stopped[pid] = p.Start
 		}
-		found = h.stopChildren(pid) || found
+		found = h.stopBelow(pid) || found
 	}
 	return found
+}
+
+// resume continues what has been stopped.
+func (h *hold) resume() {
+	for group := range h.groups { // their numbers are those of workers, which have not been reaped
+		_ = syscall.Kill(-group, syscall.SIGCONT)
+	}
+	for pid, start := range h.stopped {
+		if p, err := procfs.Read(procfs.System, pid); err == nil && p.Start == start {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}
+	h.stopped, h.groups = nil, nil
 }

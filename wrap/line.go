@@ -4,25 +4,27 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"rdzv/wrap/internal/tee"
 )
 
-// Line knows how what workers have written to their standard error ends, as far as Run copies it:
+// Line knows how what workers have written to their standard error ends, as far as it is copied:
 // whether within a line, as a progress bar does, and with which lines. The zero value is ready to
 // use, and is shared by all that write to the same file, one after another.
 type Line struct {
 	mu     sync.Mutex
 	within bool
-	tails  []tee.Tail // which know that of what Run copies
-	copied []byte     // the end of what was captured, and of what Wrote was told
-	ends   []shownEnd // of the other streams that Run has copied
+	runs   map[*call]map[int]int64 // that copy to it: when each worker was last known to have written
+	ended  []shownEnd
+	before int64 // how many lines former calls have shown
+	shown  int64 // how many lines have been shown
+	own    int64 // how many lines the caller has written
 }
 
-// shownEnd is the end of a stream, and how many lines there were where it is shown after it.
+// shownEnd is the end of what a worker has written, and how many lines there were then.
 type shownEnd struct {
-	text  []byte
-	lines int64
+	call       *call
+	worker     int
+	text       []byte
+	lines, own int64
 }
 
 // End reports whether it ends within a line, and takes the line for ended: the caller is about
@@ -31,9 +33,6 @@ func (l *Line) End() (within bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	within, l.within = l.within, false
-	for _, t := range l.tails {
-		within = t.EndLine() || within
-	}
 	return within
 }
 
@@ -41,33 +40,20 @@ func (l *Line) End() (within bool) {
 func (l *Line) Wrote(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.add([]byte(text))
+	l.own += int64(len(filled(strings.Split(text, "\n"))))
 }
 
-// add appends to copied. mu is held.
-func (l *Line) add(b []byte) {
-	b = b[max(0, len(b)-tee.TailSize):]
-	if l.copied = append(l.copied, b...); len(l.copied) > 2*tee.TailSize {
-		l.copied = append(l.copied[:0], l.copied[len(l.copied)-tee.TailSize:]...)
-	}
-}
-
-// Shows reports whether the file ends with these lines and at most so many others after them, as
-// far as it was captured or told, or Run has returned. Empty lines do not
-// count, and a line may have more at its beginning, such as a former state of a progress bar.
+// Shows reports whether the end of what a worker has written, as far as it is copied, was these
+// lines and at most so many others after them, also of other workers or of the caller. Empty lines
+// at the end of what the worker has written do not count, and a line may have more at its
+// beginning, such as a former state of a progress bar.
 func (l *Line) Shows(lines []string, others int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last := int64(0)
-	for _, end := range l.ends {
-		last = max(last, end.lines)
-	}
-	for _, end := range l.ends {
-		if room := others - int(last-end.lines); room >= 0 && endsWith(end.text, lines, room) {
-			return true
-		}
-	}
-	return endsWith(l.copied, lines, others)
+	return slices.ContainsFunc(l.ended, func(e shownEnd) bool {
+		room := others - int(l.shown-e.lines) - int(l.own-e.own)
+		return room >= 0 && endsWith(e.text, lines, room)
+	})
 }
 
 // endsWith tells whether a text ends with these lines and at most so many others.
@@ -95,39 +81,61 @@ func filled(lines []string) (list []string) {
 	return list
 }
 
-// wrote records what was captured.
-func (l *Line) wrote(b []byte) {
-	if l != nil && len(b) > 0 {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.within = b[len(b)-1] != '\n'
-		l.add(b)
+// follow makes it learn what the workers of a call write.
+func (l *Line) follow(c *call) {
+	if l == nil {
+		return
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runs[c] != nil {
+		return
+	}
+	if l.runs == nil {
+		l.runs = map[*call]map[int]int64{}
+	}
+	if len(l.runs) == 0 {
+		l.before = l.shown
+	}
+	l.runs[c] = map[int]int64{}
 }
 
-func (l *Line) follow(t tee.Tail) {
+// leave ends follow.
+func (l *Line) leave(c *call) {
 	if l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.tails = append(l.tails, t)
+		delete(l.runs, c)
 	}
 }
 
-// release is called before the first of its tails is closed.
-func (l *Line) release() {
-	if l != nil {
-		within := l.End()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if len(l.tails) > 0 { // of another Run
-			l.ends = nil
-		}
-		for _, t := range l.tails {
-			if t.Lines() == 0 { // not shown
-				continue
-			}
-			l.ends = append(l.ends, shownEnd{t.Bytes(), t.Lines()})
-		}
-		l.within, l.tails = within, nil
+// set takes over what a runner has reported of a worker of a call.
+func (l *Line) set(c *call, m outputMessage) {
+	if l == nil || m.Lines == 0 && !m.Within { // nothing was shown
+		return
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runs[c] == nil {
+		return
+	}
+	if m.Last != l.runs[c][m.Worker] || !m.Within { // else the caller may have ended the line
+		l.within = m.Within
+	}
+	l.runs[c][m.Worker], l.shown = m.Last, max(l.shown, l.before+m.Lines)
+}
+
+// end notes with what a worker has ended.
+func (l *Line) end(c *call, m outputMessage, text []byte) {
+	if l == nil || m.Lines == 0 && !m.Within { // nothing was shown
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = slices.DeleteFunc(l.ended, func(e shownEnd) bool {
+		return e.call == c && e.worker == m.Worker
+	})
+	l.ended = append(l.ended, shownEnd{c, m.Worker, text, l.before + m.Lines, l.own})
+	const most = 1000 // 64 KiB each
+	l.ended = l.ended[max(0, len(l.ended)-most):]
 }

@@ -18,6 +18,7 @@ import (
 
 	"rdzv/internal/procfs"
 	"rdzv/internal/proctest"
+	"rdzv/wrap/internal/parent"
 )
 
 // The test binary is also the agents and workers of the tests: with roleEnv set it runs the
@@ -149,7 +150,8 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
-// marked returns the running processes whose environment contains mark.
+// marked returns the running processes whose environment contains mark, except runners, which have
+// that of their agent.
 func marked(mark string) []Process {
 	var found []Process
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -160,7 +162,7 @@ func marked(mark string) []Process {
 			continue
 		}
 		pid, _ := strconv.Atoi(strings.Split(f, "/")[2])
-		if s, err := procfs.Read(procfs.System, pid); err == nil && s.State != 'Z' {
+		if s, err := procfs.Read(procfs.System, pid); err == nil && s.State != 'Z' && s.Name != parent.Name {
 			found = append(found, Process{pid, s.Name})
 		}
 	}

@@ -1,7 +1,6 @@
 package wrap
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,8 +9,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // TestManyWorkersEndTogether: the number of orders at the end does not grow with the workers.
@@ -44,7 +41,7 @@ func TestManyWorkersEndTogether(t *testing.T) {
 	}
 }
 
-// TestPkill: "pkill rdzv" and "pkill -f rdzv" do not find the holder, which kills the tree.
+// TestPkill: "pkill rdzv" and "pkill -f rdzv" do not find the runner, which kills the tree.
 func TestPkill(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
@@ -54,42 +51,12 @@ func TestPkill(t *testing.T) {
 	cmd.Stdout = out
 	startMarked(t, cmd)
 	l.want("ready")
-	holder := holderOf(t, cmd.Process.Pid)
-	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", holder))
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", holder))
+	runner := runnerOf(t, cmd.Process.Pid)
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", runner))
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", runner))
 	if err != nil || strings.Contains(string(name)+string(line), "rdzv") {
-		t.Errorf("the holder is %q, %q (%v)", name, line, err)
+		t.Errorf("the runner is %q, %q (%v)", name, line, err)
 	}
 	syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
 	eventually(t, "all have ended", func() bool { return len(marked(marker(t))) == 0 })
-}
-
-// sweeper calls sweep while it cannot open files.
-var sweeper = role("sweeper", func() {
-	child := exec.CommandContext(context.Background(), "sleep", "1000")
-	if err := child.Start(); err != nil {
-		fmt.Println(err)
-		return
-	}
-	var limit unix.Rlimit
-	unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &limit)
-	unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: limit.Max}, nil)
-	err := sweep(map[int]bool{}, func(int, syscall.WaitStatus) {})
-	child.Process.Kill()
-	child.Wait()
-	fmt.Println(err)
-})
-
-// TestSweepCannotListChildren: sweep returns an error if it cannot list the children.
-func TestSweepCannotListChildren(t *testing.T) {
-	nothingLeft(t)
-	out, l := lines(t)
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{
-		roleEnv + "=" + sweeper, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH"),
-	}
-	cmd.Stdout = out
-	startMarked(t, cmd)
-	l.want(fmt.Sprintf("cannot list the processes that the workers left: open %d/task: %s",
-		cmd.Process.Pid, "too many open files"))
 }

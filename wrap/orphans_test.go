@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rdzv/internal/boottime"
+	"rdzv/wrap/internal/parent"
 )
 
 // leaseEnv and frozenEnv are how long the lease of a lingeringAgent lasts after each renewal, and
@@ -108,19 +109,19 @@ func TestFrozenWithOrphans(t *testing.T) {
 	eventually(t, "the descendants are stopped", func() bool {
 		run := false
 		for _, p := range marked(marker(t)) {
-			if p.PID != agent && !stopped(p.PID) {
+			if p.PID != agent && p.Name != parent.Name && !isStopped(p.PID) {
 				syscall.Kill(p.PID, syscall.SIGSTOP)
 				all, run = append(all, p.PID), true
 			}
 		}
 		return !run && len(all) > 0
 	})
-	time.Sleep(stopFor)
+	time.Sleep(stopTime)
 	for _, pid := range append(all, agent) {
 		syscall.Kill(pid, syscall.SIGCONT)
 	}
 	eventually(t, "the descendants run", func() bool {
-		return !slices.ContainsFunc(all, stopped)
+		return !slices.ContainsFunc(all, isStopped)
 	})
 	for _, pid := range all {
 		syscall.Kill(pid, syscall.SIGUSR1)

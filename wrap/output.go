@@ -10,21 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/descriptor"
-	"rdzv/wrap/internal/holder"
 	"rdzv/wrap/internal/tee"
 )
 
-// Output lets this process read what a worker writes. Worker.Stdout and Worker.Stderr are then
+// Output lets the runner read what a worker writes. Worker.Stdout and Worker.Stderr are then
 // where that is shown; nil shows nothing. If there is a log, or if they are the same file, stdout
 // and stderr of the worker are one pipe, which is shown at Worker.Stdout: what it writes to the two
 // then remains in order.
 type Output struct {
 	// Log gets every byte that the worker writes; nil is no log. Open it with O_APPEND. If it blocks
-	// for 5 s or cannot be written, it is given up and Tree.LogLost is called. If this process is
-	// killed, the holder writes to it what this process has not.
-	Log *os.File
+	// for 5 s or cannot be written, it is given up and Tree.LogLost is called.
+	Log *os.File `json:"-"`
 	// Tag is written before every line that is shown.
-	Tag string
+	Tag string `json:"-"`
 	// Hold shows a line when it is complete (of up to 1 MiB), and ends a last line that is not, for
 	// workers that are shown at the same place as others.
 	Hold bool
@@ -48,11 +46,11 @@ func (w *Worker) sameFile() bool {
 
 // outputs are the outputs of all workers that are read.
 type outputs struct {
-	tree    *Tree
-	states  []state // by worker
+	attempt *attempt
 	screens map[*os.File]*tee.Screen
-	call    func(func()) // calls one of the functions of tree
-	drop    func(i int)  // tells the holder that worker i needs no log
+	null    *os.File      // for workers without a stream; nil if none needs it
+	changed chan struct{} // delivers when what is known of one may have changed
+	tellAt  time.Time     // when the agent is told; zero is never
 }
 
 // files are descriptors to be closed.
@@ -65,10 +63,14 @@ func (f *files) close() {
 	*f = nil
 }
 
-// open starts to read what worker i will write, as far as it is read. h gets the write ends
-// of pipes, which are added to ends.
-func (o *outputs) open(i int, h *holder.WorkerSpec, ends *files) error {
-	w := &o.tree.Workers[i]
+// open opens the streams of worker i, and starts to read what it will write, as far as it is read.
+func (o *outputs) open(i int) (err error) {
+	w, s := &o.attempt.tree.Workers[i], &o.attempt.states[i]
+	for stream, f := range []*os.File{w.Stdin, w.Stdout, w.Stderr} {
+		if s.streams[stream], err = o.number(f); err != nil {
+			return err
+		}
+	}
 	streams := []int{1, 2} // those that are read, the last one is kept
 	switch {
 	case w.Output == nil && (!w.Capture || w.Stderr == nil):
@@ -78,16 +80,29 @@ func (o *outputs) open(i int, h *holder.WorkerSpec, ends *files) error {
 	case w.joined():
 		streams = []int{1}
 	}
-	if err := o.openStreams(i, streams, h, ends); err != nil {
+	if err := o.openStreams(i, streams); err != nil {
 		return fmt.Errorf("cannot read the output of worker %d: %w", i, err)
 	}
 	return nil
 }
 
-func (o *outputs) openStreams(i int, streams []int, h *holder.WorkerSpec, ends *files) error {
-	w, s := &o.tree.Workers[i], &o.states[i]
-	tail := tee.NewTail(w.LastOutput.memory())
-	s.tail = &tail
+// number is the descriptor of a file, or of /dev/null without one.
+func (o *outputs) number(f *os.File) (int, error) {
+	if f == nil && o.null == nil {
+		var err error
+		if o.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+			return 0, err
+		}
+	}
+	if f == nil {
+		f = o.null
+	}
+	return descriptor.Of(f)
+}
+
+func (o *outputs) openStreams(i int, streams []int) error {
+	w, s := &o.attempt.tree.Workers[i], &o.attempt.states[i]
+	s.tail = tee.NewTail(o.poke)
 	s.drained[0], s.drained[1] = make(chan struct{}), make(chan struct{})
 	how := Output{}
 	if w.Output != nil {
@@ -100,27 +115,19 @@ func (o *outputs) openStreams(i int, streams []int, h *holder.WorkerSpec, ends *
 	case streams[0] == 2:
 		close(s.drained[0])
 	}
-	w.LastOutput.setSource(tail)
-	if w.Output != nil && (!s.joined || w.sameFile()) {
-		w.Line.follow(tail)
-	}
 	for n, stream := range streams {
 		read, write, err := tee.NewPipe()
 		if err != nil {
 			return err
 		}
-		*ends = append(*ends, write)
-		last := n == len(streams)-1
-		t, err := o.newTee(i, stream, read, how, last)
+		s.ends = append(s.ends, write)
+		t, err := o.newTee(i, stream, read, how, n == len(streams)-1)
 		if err != nil {
 			unix.Close(read)
 			return err
 		}
-		if h.Files[stream] = write; s.joined {
-			h.Files[2] = write
-		}
-		if last && how.Log != nil {
-			h.Pipe, h.Log, h.Chunk = read, t.Log, t.Chunk
+		if s.streams[stream] = write; s.joined {
+			s.streams[2] = write
 		}
 		t.Start()
 		s.tees = append(s.tees, t)
@@ -131,7 +138,7 @@ func (o *outputs) openStreams(i int, streams []int, h *holder.WorkerSpec, ends *
 // newTee returns a Tee of a stream of worker i, which is not started. The last one of a worker also
 // keeps what it copies.
 func (o *outputs) newTee(i, stream, read int, how Output, last bool) (t *tee.Tee, err error) {
-	s, w := &o.states[i], &o.tree.Workers[i]
+	s, w := &o.attempt.states[i], &o.attempt.tree.Workers[i]
 	shown := w.Stdout
 	if stream == 2 {
 		shown = w.Stderr
@@ -141,28 +148,23 @@ func (o *outputs) newTee(i, stream, read int, how Output, last bool) (t *tee.Tee
 		From: read, Log: -1, Tag: how.Tag, Hold: how.Hold, Vain: stream == 1,
 		Drained: func() { close(drained) },
 	}
-	if w.Output == nil {
-		t.Shown = w.Line.wrote
-	} else {
+	if w.Output != nil {
 		t.Hidden = func(reason syscall.Errno, bytes int64) { o.lost(i, stream, reason, bytes) }
 	}
 	if t.Show, err = o.screen(shown, how.Relayed); err != nil {
 		return t, err
 	}
 	if !last {
-		t.Aside = *s.tail
+		t.Aside = s.tail
 		return t, nil
 	}
-	t.Tail = *s.tail
+	t.Tail = s.tail
+	t.Keeps = w.Output == nil || !s.joined || w.sameFile()
 	if how.Log == nil {
 		return t, nil
 	}
 	t.Lost = func(reason syscall.Errno, bytes int64) { o.logLost(i, reason, bytes) }
-	t.Unneeded = func() { o.drop(i) }
-	if s.chunk, err = holder.NewChunk(); err == nil {
-		t.Chunk = s.chunk
-		t.Log, err = duplicate(how.Log)
-	}
+	t.Log, err = duplicate(how.Log)
 	return t, err
 }
 
@@ -189,28 +191,95 @@ func (o *outputs) screen(f *os.File, relayed bool) (*tee.Screen, error) {
 	return o.screens[f], nil
 }
 
-// close waits until everything has been copied, when nothing of the tree is left, and lets the
-// holder end. It may be called again.
+// close waits until everything has been copied, when nothing of the tree is left. It may be called
+// again.
 func (o *outputs) close() {
 	var wg sync.WaitGroup
-	for i := range o.states {
-		for _, t := range o.states[i].tees {
+	for i := range o.attempt.states {
+		for _, t := range o.attempt.states[i].tees {
 			wg.Go(t.Close)
 		}
 	}
 	wg.Wait()
-	for i := range o.states {
-		s := &o.states[i]
-		if s.tees = nil; s.chunk != nil {
-			o.drop(i)
-			s.chunk.Close()
-			s.chunk = nil
-		}
-	}
 	for _, s := range o.screens {
 		s.Close()
 	}
 	clear(o.screens)
+	if o.null != nil {
+		_ = o.null.Close()
+	}
+}
+
+const (
+	// tellPause is how long the agent is not told of output after it was, linePause if it is to know
+	// that what is shown ends within a line, or does not any more.
+	tellPause = 250 * time.Millisecond
+	linePause = 20 * time.Millisecond
+	// traceTime is how long after a traceback the agent is told it again if more was written.
+	traceTime = 2 * time.Second
+)
+
+// poke is called when what is known of a worker has changed.
+func (o *outputs) poke() {
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+}
+
+// noted decides when the agent is told of a change.
+func (o *outputs) noted() {
+	for i := range o.attempt.states {
+		if s := &o.attempt.states[i]; s.tail != nil {
+			now, pause := s.tail.State(), tellPause
+			if now.Within != s.within {
+				pause = linePause
+			}
+			if at := s.toldAt.Add(pause); now.Last > 0 && (o.tellAt.IsZero() || at.Before(o.tellAt)) {
+				o.tellAt = at
+			}
+		}
+	}
+}
+
+func (o *outputs) untilTell() time.Duration {
+	if o.tellAt.IsZero() {
+		return time.Hour
+	}
+	return time.Until(o.tellAt)
+}
+
+// tell tells the agent if it is time.
+func (o *outputs) tell(now time.Time) {
+	if o.tellAt.IsZero() || now.Before(o.tellAt) {
+		return
+	}
+	o.tellAt = time.Time{}
+	for i := range o.attempt.states {
+		s := &o.attempt.states[i]
+		if s.tail == nil {
+			continue
+		}
+		state, before := s.tail.Told()
+		if state.Last != before.Last || state.Lines != before.Lines || state.Within != before.Within {
+			s.within, s.toldAt = state.Within, now
+			o.attempt.report(wrote, o.message(i))
+		}
+	}
+}
+
+// message is what is known of the output of a worker.
+func (o *outputs) message(i int) outputMessage {
+	tail := o.attempt.states[i].tail
+	now := tail.State()
+	m := outputMessage{
+		Worker: i, First: now.First, Last: now.Last, Line: now.Line, TracedAt: now.TracedAt,
+		Within: now.Within, Lines: now.Lines,
+	}
+	if now.TracedAt != 0 && now.Last-now.TracedAt < int64(traceTime) {
+		m.Traceback, m.TracedAt = tail.Traceback()
+	}
+	return m
 }
 
 // text waits until all that the worker itself wrote has been copied, at most until until, and
@@ -251,7 +320,7 @@ func (s *state) judgeOutput(result *Result, until time.Time) {
 
 // lost calls Tree.OutputLost.
 func (o *outputs) lost(i, stream int, errno syscall.Errno, bytes int64) {
-	s, reason, name := &o.states[i], error(errno), "stderr"
+	s, reason, name := &o.attempt.states[i], error(errno), "stderr"
 	if errno == 0 {
 		reason = ErrNotRead
 	}
@@ -267,32 +336,17 @@ func (o *outputs) lost(i, stream int, errno syscall.Errno, bytes int64) {
 		}
 		s.mu.Unlock()
 	}
-	if o.tree.OutputLost != nil {
-		o.call(func() { o.tree.OutputLost(i, name, reason, bytes) })
-	}
+	o.attempt.report(outputLost, lossMessage{i, name, failureOf(reason), bytes})
 }
 
 // logLost calls Tree.LogLost.
 func (o *outputs) logLost(i int, errno syscall.Errno, bytes int64) {
-	s, reason := &o.states[i], error(errno)
+	s, reason := &o.attempt.states[i], error(errno)
 	if errno == 0 {
 		reason = ErrLogBlocked
 	}
 	s.mu.Lock()
 	s.logged = false
 	s.mu.Unlock()
-	if o.tree.LogLost != nil {
-		o.call(func() { o.tree.LogLost(i, reason, bytes) })
-	}
-}
-
-// releaseTails is called after the last call of text.
-func (o *outputs) releaseTails() {
-	for i, s := range o.states {
-		if s.tail != nil {
-			w := &o.tree.Workers[i]
-			w.LastOutput.setSource(writtenOf(s.tail)) // and not the memory
-			w.Line.release()
-		}
-	}
+	o.attempt.report(logLost, lossMessage{i, "", failureOf(reason), bytes})
 }

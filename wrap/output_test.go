@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdzv/wrap/internal/holder"
+	"rdzv/wrap/internal/parent"
 	"rdzv/wrap/internal/tee"
 )
 
@@ -172,7 +172,7 @@ func TestOutputOfKilled(t *testing.T) {
 			ready := func() bool { return written() > 20000 }
 			worker := func() (pid int) {
 				for _, p := range marked(marker(t)) {
-					if p.PID != agent.Process.Pid && p.Name != holder.Name {
+					if p.PID != agent.Process.Pid && p.Name != parent.Name {
 						pid = p.PID
 					}
 				}

@@ -4,8 +4,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"rdzv/internal/procfs"
 )
 
@@ -30,7 +28,7 @@ const (
 // stop ends the namespaces whose first process has not been stopped before: with SIGTERM for
 // the processes that catch it, or if there is none with SIGKILL for the first one, and thus for
 // all. It leaves those to their ancestors in the tree that catch SIGTERM.
-func (n *inits) stop(now time.Time, states []state, orphans []int) {
+func (n *inits) stop(now time.Time, a *attempt, orphans []int) {
 	if n.pause == 0 {
 		*n = inits{map[int]bool{}, now, firstInitPause}
 	}
@@ -38,19 +36,19 @@ func (n *inits) stop(now time.Time, states []state, orphans []int) {
 		return
 	}
 	n.at, n.pause = now, min(2*n.pause, maxInitPause)
-	for i := range states {
-		if s := &states[i]; s.runs() {
-			n.stopBelow(s.pid, s.delivered)
+	for i := range a.states {
+		if s := &a.states[i]; s.runs() {
+			n.stopBelow(s.pid, s.delivered, a.group)
 		}
 	}
 	for _, pid := range orphans {
-		n.stopBelow(pid, false)
+		n.stopBelow(pid, false, 0)
 	}
 }
 
-// stopBelow does so for pid and its descendants. delivered says that the process group of this
-// process has received a signal to end.
-func (n *inits) stopBelow(pid int, delivered bool) {
+// stopBelow does so for pid and its descendants. delivered says that this process
+// group has received a signal to end.
+func (n *inits) stopBelow(pid int, delivered bool, group int) {
 	sets, err := procfs.ReadSignals(procfs.System, pid)
 	switch {
 	case err != nil || n.seen[pid]:
@@ -62,7 +60,7 @@ func (n *inits) stopBelow(pid int, delivered bool) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		for _, pid := range catching {
-			if group, _ := syscall.Getpgid(pid); !delivered || group != unix.Getpgrp() {
+			if own, _ := syscall.Getpgid(pid); !delivered || own != group {
 				_ = syscall.Kill(pid, syscall.SIGTERM)
 			}
 		}
@@ -72,7 +70,7 @@ func (n *inits) stopBelow(pid int, delivered bool) {
 	}
 	children, _ := procfs.Children(procfs.System, pid)
 	for _, child := range children {
-		n.stopBelow(child, delivered)
+		n.stopBelow(child, delivered, group)
 	}
 }
 

@@ -1,17 +1,18 @@
 package wrap
 
 import (
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"syscall"
 	"time"
-
-	"rdzv/wrap/internal/holder"
 )
 
 // queue are the workers that have not been started. They are started one after the other.
 type queue struct {
 	startAt []time.Time // of all workers
 	next    int         // the first that has not been ordered to start
-	ordered int         // how many of those before it the holder has not started or refused yet
+	starts  bool        // the one before it is being started
 	missed  uint64      // signals to send to each when it has started: bit n-1 is signal n
 }
 
@@ -21,45 +22,77 @@ func (q *queue) untilNext() time.Duration { return max(0, time.Until(q.startAt[q
 // startNow lets no worker wait any longer.
 func (q *queue) startNow() { clear(q.startAt) }
 
-// maxOrdered limits how many workers the holder starts before it can carry out another order.
-const maxOrdered = 8
-
-// startNext starts the workers whose time has come.
-func (r *run) startNext() {
-	q := &r.queue
-	for q.next < len(r.states) && q.ordered < maxOrdered && q.untilNext() == 0 &&
-		!r.lease.over() && r.phase == atWork {
-		q.ordered++
-		r.holder.order(holder.Record{Kind: holder.Start, Index: q.next})
-		q.next++
+// startNext starts the next worker if its time has come.
+func (a *attempt) startNext() {
+	q := &a.queue
+	if q.next == len(a.states) || q.starts || q.untilNext() > 0 || a.lease.limit.over() ||
+		a.phase != atWork {
+		return
 	}
+	if q.next == 0 {
+		debug.SetGCPercent(-1) // see starter
+	}
+	q.starts = true
+	a.starter.requests <- startRequest{a, q.next}
+	q.next++
 }
 
 // skipAll reports that the remaining workers will not be started.
-func (r *run) skipAll() {
-	for q := &r.queue; q.next < len(r.states); q.next++ {
-		r.ended(q.next, notStarted)
+func (a *attempt) skipAll() {
+	for q := &a.queue; q.next < len(a.states); q.next++ {
+		a.states[q.next].ends.close()
+		a.ended(q.next, notStarted)
 	}
+	a.releaseFiles()
 }
 
-// started handles the start of worker i. What has happened since it was ordered reaches it now.
-func (r *run) started(i, pid int, at time.Duration) {
-	s := &r.states[i]
-	s.pid, s.began, s.startedAt = pid, at, time.Now().Add(at-holder.Monotonic())
-	r.running++
-	r.queue.ordered--
-	if r.tree.Started != nil {
-		r.calls <- func() { r.tree.Started(i, pid) }
+// started handles the start of a worker, or that it could not be started. What has happened since
+// it was ordered reaches it now.
+func (a *attempt) started(r startResult) {
+	q, s := &a.queue, &a.states[r.worker]
+	q.starts = false
+	s.ends.close()
+	a.releaseFiles()
+	if r.err != nil {
+		a.early = nil
+		code := 126
+		if errors.Is(r.err, syscall.ENOENT) {
+			code = 127
+		}
+		err := fmt.Errorf("cannot start %q: %w", a.tree.Workers[r.worker].Path, r.err)
+		a.ended(r.worker, Result{Code: code, Err: err})
+		return
 	}
-	for n, missed := 1, r.queue.missed; missed != 0; n, missed = n+1, missed>>1 {
+	s.pid, s.startedAt = r.pid, r.at
+	a.running++
+	a.report(started, startMessage{r.worker, r.pid, instantOf(r.at)})
+	for n, missed := 1, q.missed; missed != 0; n, missed = n+1, missed>>1 {
 		if missed&1 != 0 {
-			r.holder.send(s, syscall.Signal(n), 0)
+			a.send(s, syscall.Signal(n), false)
 		}
 	}
 	switch {
-	case r.phase != atWork:
-		r.end(s, s.endSignal(r.dumpTerm))
-	case r.dumpAll:
-		r.announceDump(true)
+	case a.phase != atWork:
+		a.end(s, s.endSignal(a.dumpTerm))
+	case a.dumpAll:
+		a.announceDump(true)
 	}
+	a.stopLate(s)
+	if status, ok := a.early[r.pid]; ok && !status.Continued() {
+		a.changed(r.pid, status)
+	}
+	a.early = nil
+}
+
+// releaseFiles gives up what is not needed when no worker will be started any more, so that pipes
+// end when the workers do.
+func (a *attempt) releaseFiles() {
+	if a.queue.next < len(a.states) || a.queue.starts {
+		return
+	}
+	for _, f := range a.files {
+		_ = f.Close()
+	}
+	a.files = nil
+	debug.SetGCPercent(100)
 }

@@ -2,7 +2,6 @@ package wrap
 
 import (
 	"errors"
-	"fmt"
 	"syscall"
 	"time"
 )
@@ -29,9 +28,9 @@ type Result struct {
 	// if Joined, it is the end of what it wrote to standard output and standard error.
 	Stderr []byte
 	Joined bool
-	// Err is why it could not be started, ErrLeaseOver, or ErrHolder if it was killed because the
-	// holder died, or an OutputError; else nil.
-	Err error
+	// Err is why it could not be started, ErrLeaseOver, or ErrRunner if it was killed because the
+	// runner died, or an OutputError; else nil.
+	Err error `json:"-"`
 }
 
 // ExitCode is the exit code as a shell reports it: Code, or 128 + Signal.
@@ -51,8 +50,8 @@ func (r *Result) setStatus(status syscall.WaitStatus) {
 	r.Code = status.ExitStatus()
 }
 
-// ErrHolder is the error of Run if the holder died before its tree had ended.
-var ErrHolder = errors.New("the holder died")
+// ErrRunner is the error of Run if the runner died before its tree had ended.
+var ErrRunner = errors.New("the runner died")
 
 // ErrLogBlocked is the reason why a log was given up that was blocked for 5 s.
 var ErrLogBlocked = errors.New("the file system did not respond for 5s")
@@ -68,17 +67,3 @@ type OutputError struct{ Err error }
 
 func (e *OutputError) Error() string { return "cannot write to stdout: " + e.Err.Error() }
 func (e *OutputError) Unwrap() error { return e.Err }
-
-// SurvivorError is a process of the tree that did not die of SIGKILL. The error of Run contains one
-// for each such process.
-type SurvivorError struct{ Process }
-
-func (e *SurvivorError) Error() string {
-	return fmt.Sprintf("cannot kill process %d (%s)", e.PID, e.Name)
-}
-
-// Process is a process id with the name of the process.
-type Process struct {
-	PID  int    `json:"pid"`     // process ID of one
-	Name string `json:"command"` // its command name; "" if it has ended meanwhile
-}

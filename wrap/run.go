@@ -2,15 +2,14 @@ package wrap
 
 import (
 	"context"
+	"errors"
 	"os"
-	"sync"
+	"os/signal"
 	"syscall"
 	"time"
 
-	"rdzv/internal/boottime"
-	"rdzv/internal/descriptor"
-	"rdzv/wrap/internal/holder"
-	"rdzv/wrap/internal/tee"
+	"github.com/hashicorp/go-multierror"
+	"golang.org/x/sys/unix"
 )
 
 // Run starts the workers of t and returns when the last one has ended and nothing of the tree is
@@ -18,282 +17,184 @@ import (
 // results are in the order of t.Workers.
 //
 // From the first call on, this process is a child subreaper (prctl(2)): it adopts its orphaned
-// descendants. Calls of Run may overlap. If a holder dies before its tree has ended, and only then,
+// descendants. Calls of Run may overlap. If a runner dies before its tree has ended, and only then,
 // Run takes all children that this process got since Run began for processes of its tree and kills
 // them.
 func Run(ctx context.Context, t Tree) ([]Result, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	r := newRun(&t)
-	defer r.outputs.releaseTails()
-	defer r.endCalls()
-	if ctx.Err() != nil {
-		for i := range r.states {
-			r.ended(i, notStarted)
-		}
-		r.endCalls()
-		return r.results, nil
-	}
-	r.leased = t.Lease.use(true) // before its state is read
-	defer t.Lease.drop(r.leased)
-	err := r.start()
+	r, err := StartRunner()
 	if err != nil {
 		return nil, err
 	}
-	defer t.Source.listen(r)()
-	r.supervise(ctx)
-	r.holder.wait()
-	err = r.killLeft()
-	r.outputs.close()
-	r.endCalls()
-	return r.results, err
+	defer r.Close()
+	return r.Run(ctx, t)
 }
 
-// run is one call of Run.
-type run struct {
-	tree      *Tree
-	holder    *client
-	unrelated map[int]bool // children that this process had before
-	states    []state      // by worker
-	results   []Result     // by worker, set before Tree.Ended is called
-	outputs   outputs
-	live      int            // number of workers that have not ended
-	running   int            // of these, number of those that have started
-	calls     chan func()    // of Tree.Started, Dumping, Ended, LogLost and OutputLost
-	endCalls  func()         // waits for the last call; then no more can be added
-	announced chan struct{}  // delivers when Tree.Dumping has returned
-	leased    chan struct{}  // delivers when the lease has changed
-	finished  bool           // the holder has reported Finished
-	survivors []int          // pids that it has reported before
-	terminal  bool           // the workers are in the process group of this process
-	endGroups bool           // Stop.Groups
-	stops     chan os.Signal // signals of job control, with Tree.JobControl
-	// childChanged delivers when the holder may have been stopped or continued.
-	childChanged chan os.Signal
-
-	// late delivers when the holder must have ended the tree; nil until it is ordered to.
-	late <-chan time.Time
-
-	queue    queue
-	phase    phase
-	deadline time.Time // end of the phase
-	dumpTerm bool      // Stop.DumpStacks
-	dumpAll  bool      // Tree.DumpStacks is closed
-	dumpAt   time.Time // when SIGABRT is sent at the latest, if it has been announced
-	remindAt time.Time // when those that have received another signal get SIGTERM; zero is never
-	scanned  time.Time // last search for orphans, or begin of the phase
-	sentTerm map[int]bool
-	inits    inits
-	lease    hold
-}
-
-// state is the part of a run for one worker: where its output goes, and how far it has come.
-type state struct {
-	tees      []*tee.Tee
-	chunk     *holder.Chunk // nil without a log
-	tail      *tee.Tail     // of stderr, or of stdout and stderr; nil without Worker.Output or Capture
-	joined    bool
-	mu        *sync.Mutex      // for the next two
-	logged    bool             // there is a log, and it has not been given up
-	lost      error            // why some of its stdout was not shown, before drained[0] was closed
-	drained   [2]chan struct{} // closed when all that the worker itself wrote to a stream was copied
-	pid       int
-	startedAt time.Time     // shortly before its start; zero if it was not started
-	began     time.Duration // the same, by holder.Monotonic
-	ended     bool
-	suspended bool // stopped by a signal
-	byShell   bool // of job control
-	delivered bool // it has received a signal to end, not from Run
-	signalled bool // Run has ordered a signal to end
-	prepared  bool // it has received SIGABRT, or is about to
-	announced bool // it is about to receive SIGABRT
-}
-
-func (s *state) runs() bool { return !s.startedAt.IsZero() && !s.ended }
-
-func newRun(t *Tree) *run {
-	n := len(t.Workers)
-	unrelated, _ := children() // if this fails, so does a later sweep, which reports it
-	r := &run{
-		tree:      t,
-		unrelated: unrelated,
-		states:    make([]state, n),
-		results:   make([]Result, n),
-		live:      n,
-		calls:     make(chan func(), 7*n),
-		announced: make(chan struct{}, n),
-		sentTerm:  map[int]bool{},
-
-		stops: make(chan os.Signal, 1), childChanged: make(chan os.Signal, 1),
+// Run is the function Run with this runner. Tree.Source and Tree.Signals are about the signals to
+// its parent, which may be another process than this one.
+func (r *Runner) Run(ctx context.Context, t Tree) ([]Result, error) {
+	if err := t.check(); err != nil {
+		return nil, err
 	}
-	for i := range r.states {
-		r.states[i].mu = new(sync.Mutex)
-	}
-	r.outputs = outputs{
-		tree: t, states: r.states, screens: map[*os.File]*tee.Screen{},
-		call: func(f func()) { r.calls <- f },
-		drop: func(i int) {
-			if r.holder != nil {
-				r.holder.order(holder.Record{Kind: holder.Drop, Index: i})
-			}
-		},
-	}
-	// The calls are made in a goroutine of their own, so that they do not delay the supervision.
-	var calling sync.WaitGroup
-	calling.Go(func() {
-		for call := range r.calls {
-			call()
+	c := newCall(r, &t)
+	defer c.finish()
+	if ctx.Err() != nil {
+		for i := range c.workers {
+			c.ended(i, notStarted)
 		}
-	})
-	r.endCalls = sync.OnceFunc(func() {
-		close(r.calls)
-		calling.Wait()
-	})
-	return r
+		return c.results, nil
+	}
+	leased := t.Lease.use() // before its state is read
+	defer t.Lease.drop(leased)
+	if r.process != nil {
+		r.process.BeginTree()
+	}
+	defer t.Source.listen(c)()
+	r.setCall(c)
+	defer r.setCall(nil)
+	m, files := messageOf(&t)
+	if err := r.order(runTree, m, files...); err != nil {
+		return nil, err
+	}
+	return r.supervise(ctx, c, leased)
 }
 
-// start opens the outputs of the workers and starts the holder.
-func (r *run) start() error {
-	c := holder.Config{SameGroup: r.tree.sameGroup(), Until: r.tree.Lease.memory()}
-	r.terminal = c.SameGroup
-	if r.tree.Owner != nil {
-		var err error
-		if c.Owner, err = descriptor.Of(r.tree.Owner); err != nil {
-			return err
-		}
-	}
-	var err error
-	if c.Held, err = r.tree.Held.held(); err != nil {
-		return err
-	}
-	ends := &files{}
-	defer ends.close()
-	for i, w := range r.tree.Workers {
-		args := w.Args
-		if len(args) == 0 {
-			args = []string{w.Path}
-		}
-		h := holder.WorkerSpec{
-			Path: w.Path, Dir: w.Dir, Args: args, Env: w.Env, CPUs: w.Bind.CPUs, Node: w.Bind.node(),
-			Files: [3]int{number(w.Stdin), number(w.Stdout), number(w.Stderr)},
-			Pipe:  holder.Null, Log: holder.Null,
-		}
-		if err := r.outputs.open(i, &h, ends); err != nil {
-			r.outputs.close()
-			return err
-		}
-		c.Workers = append(c.Workers, h)
-		r.queue.startAt = append(r.queue.startAt, w.StartAt)
-	}
-	if r.holder, err = startHolder(c); err != nil {
-		ends.close()
-		r.outputs.close()
-		return err
-	}
-	r.holder.holder.Shared.FrozenFor = int64(r.tree.FrozenLimit)
-	r.lease.holder, r.lease.others = r.holder, r.tree.Lease != nil && r.tree.Lease.others
-	r.lease.renew(r.tree)
-	r.lease.paused, r.lease.pausedAt = r.lease.over(), boottime.Now() // it was stopped before
-	return nil
+func (r *Runner) setCall(c *call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.call = c
 }
 
-// number is the descriptor of a file. It resets the non-blocking mode that Go sets for pipes which
-// it has created, and which few programs expect; a mode set by other programs stays.
-func number(f *os.File) int {
-	if f == nil {
-		return holder.Null
-	}
-	return int(f.Fd())
-}
+// lateMargin is how much longer than its grace a runner may take to end its tree, with all that it
+// does then, before it is killed.
+const lateMargin = 10 * time.Second
 
-// supervise starts the workers, forwards signals to them, and ends the tree, until the holder has
-// ended.
-func (r *run) supervise(ctx context.Context) {
-	ended, kill, signals := ctx.Done(), r.tree.Kill, r.tree.Signals
-	dumpStacks, startNow := r.tree.DumpStacks, r.tree.StartNow
-	frozen := r.holder.checkFrozen()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+// supervise tells the runner what it is to do until its tree has ended, or it is lost.
+func (r *Runner) supervise(ctx context.Context, c *call, leased <-chan struct{}) ([]Result, error) {
+	t := c.tree
+	done, signals := ctx.Done(), t.Signals
+	now, dump, kill := t.StartNow, t.DumpStacks, t.Kill
+	var late <-chan time.Time
 	for {
-		r.startNext()
-		timer.Reset(r.untilTimer())
 		select {
-		case e, ok := <-r.holder.records:
-			if !ok {
-				return
-			}
-			r.handle(e)
-			if r.live == 0 && !r.tree.Linger {
-				r.stop(ctx)
-			}
+		case m := <-c.done:
+			return c.returned(m)
+		case <-r.lost:
+			return c.abandoned()
 		case e, ok := <-signals:
 			if !ok {
 				signals = nil
 				continue
 			}
-			r.signal(e)
-		case s := <-r.stops:
-			r.forwardStop(s.(syscall.Signal))
-		case <-ended:
-			ended = nil
-			r.stop(ctx)
-		case <-startNow:
-			startNow = nil
-			r.queue.startNow()
-		case <-dumpStacks:
-			dumpStacks, r.dumpAll = nil, true
-			r.announceDump(true)
-		case <-r.announced:
-			r.dumpStacks()
+			_ = r.order(sendSignal, signalOf(e))
+		case s := <-c.stops:
+			_ = r.order(sendSignal, signalMessage{Signal: s.(syscall.Signal), Groups: true})
+		case <-done:
+			done, late = nil, time.After(t.Grace+lateMargin)
+			_ = r.order(stopTree, stopFor(context.Cause(ctx)))
 		case <-kill:
-			kill = nil
-			r.enter(killing, holder.KillWait)
-		case <-r.leased:
-			if r.lease.renew(r.tree) {
-				r.enter(killing, holder.KillWait)
-			}
-		case <-r.childChanged:
-			frozen = r.holder.childChanged(frozen)
-		case <-frozen:
-			frozen = r.holder.checkFrozen()
-		case <-timer.C:
-			r.scanned = time.Now()
-			r.step(true)
-			continue
-		case <-r.late:
-			r.holder.kill() // it hangs; killLeft kills the tree
+			kill, late = nil, time.After(lateMargin)
+			_ = r.order(killTree, nil)
+		case <-now:
+			now = nil
+			_ = r.order(startNow, nil)
+		case <-dump:
+			dump = nil
+			_ = r.order(dumpStacks, nil)
+		case <-leased:
+			_ = r.order(setLimit, t.Lease.limit())
+		case <-late: // it hangs
+			r.kill()
 		}
-		r.step(false)
 	}
 }
 
-// step does what the time and the phase require. For scan see advance.
-func (r *run) step(scan bool) {
-	now := time.Now()
-	if !r.dumpAt.IsZero() && !now.Before(r.dumpAt) {
-		r.dumpStacks()
+// stopFor is the order that the cause of the end of Run's ctx means.
+func stopFor(cause error) stopOrder {
+	s, ok := errors.AsType[*Stop](cause)
+	if !ok {
+		return stopOrder{}
 	}
-	r.checkLease()
-	r.advance(now, scan)
+	at := s.At
+	if s.Delivered != 0 && at.IsZero() {
+		at = time.Now()
+	}
+	return stopOrder{s.Delivered, instantOf(at), s.Groups, s.DumpStacks}
 }
 
-// untilTimer is the time until the next start of a worker or, while the tree is being stopped,
-// until the next search for orphans: the kernel reports the end of a child but not that the holder
-// has adopted one. While SIGABRT is announced it is the time until that, else until the next check
-// of the lease.
-func (r *run) untilTimer() time.Duration {
-	wait := r.lease.untilCheck()
-	switch {
-	case r.phase == killing:
-		wait = time.Hour // the holder kills
-	case r.phase != atWork:
-		wait = time.Until(r.scanned.Add(10 * time.Millisecond))
-	case !r.dumpAt.IsZero():
-		wait = min(wait, time.Until(r.dumpAt))
-	case r.queue.next < len(r.states) && r.queue.ordered < maxOrdered && r.lease.stopped == nil:
-		wait = min(wait, r.queue.untilNext())
+// returned returns the results of Run when nothing of the tree is left.
+func (c *call) returned(m doneMessage) ([]Result, error) {
+	if !m.Ran {
+		return nil, m.Err.error()
 	}
-	r.lease.sleep(wait)
-	return wait
+	return c.results, m.Err.error()
+}
+
+// abandoned returns the results of Run when the runner is lost: workers that had not ended by then
+// have ErrRunner.
+func (c *call) abandoned() ([]Result, error) {
+	select {
+	case m := <-c.done: // it was lost after that
+		return c.returned(m)
+	default:
+	}
+	statuses, err := c.runner.left()
+	for i := range c.workers {
+		w := &c.workers[i]
+		result := Result{PID: w.pid, Signal: syscall.SIGKILL, Stopped: true, Err: ErrRunner}
+		if status, ok := statuses[w.pid]; ok {
+			result.Signal = 0
+			result.setStatus(status)
+		}
+		if w.pid != 0 {
+			result.Took = time.Since(w.startedAt)
+		}
+		c.ended(i, result)
+	}
+	if err != nil {
+		return c.results, multierror.Append(&multierror.Error{ErrorFormat: oneLineEach}, ErrRunner, err)
+	}
+	return c.results, ErrRunner
+}
+
+// left is what is known of the processes that the runner has left: the statuses of those that have
+// ended, and an error about those that have not.
+func (r *Runner) left() (map[int]syscall.WaitStatus, error) {
+	switch p := r.process; {
+	case p == nil:
+		return nil, nil
+	case len(p.Left) > 0:
+		return p.Statuses, cannotKill(named(p.Left))
+	default:
+		return p.Statuses, p.Err
+	}
+}
+
+// listen makes the signals of job control arrive at a call until stop. Without a source, nil, they
+// are caught for this call alone.
+func (s *Source) listen(c *call) (stop func()) {
+	if s != nil {
+		s.add(c)
+		return func() { s.remove(c) }
+	}
+	if c.tree.JobControl && c.runner.process != nil {
+		catch(c.stops, stopSignals)
+	}
+	return func() { signal.Stop(c.stops) }
+}
+
+// suspend stops this process if a terminal or a shell has stopped all running workers, and they
+// have not been continued since. It returns after SIGCONT.
+func (c *call) suspend() {
+	if c.runner.process == nil || !c.tree.JobControl || !underShell(os.Getpid()) {
+		return
+	}
+	for i := range c.workers {
+		if w := &c.workers[i]; w.pid != 0 && !w.ended && !isStopped(w.pid) {
+			return
+		}
+	}
+	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
 }

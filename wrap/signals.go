@@ -8,18 +8,41 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rdzv/internal/procfs"
+)
+
+// Signalled says which processes get a signal that this process gets.
+type Signalled int
+
+const (
+	// Alone: this process alone, as from kill(1), timeout(1), a container engine or systemd-run; in
+	// the foreground of a terminal, and in a job of a shell there, all processes of the job, which
+	// the workers then belong to. Otherwise each worker has a process group.
+	Alone Signalled = iota
+	// Launched: a launcher signals this process or its process group. Workers have process groups of
+	// their own, which get what is passed to them; but see Alone about the foreground of a terminal.
+	Launched
+	// Everyone: each process is signalled, as in a task of Slurm or a systemd unit.
+	Everyone
 )
 
 // Event is a signal that this process received.
 type Event struct {
 	Signal syscall.Signal
-	// Shared says that the workers have received the signal too, see Signalled: in the foreground of
-	// a terminal SIGINT, SIGQUIT, SIGHUP, SIGCONT and SIGWINCH are taken for shared, with Everyone
-	// those that the holder has received too. To forward it would deliver it twice.
+	// Shared says that the workers have received the signal too, see Signalled: with Everyone each
+	// signal, and in the foreground of a terminal SIGINT, SIGQUIT, SIGHUP, SIGCONT and SIGWINCH. To
+	// forward it would deliver it twice.
 	Shared bool
 	// At is when this process received it.
 	At time.Time
+}
+
+// isShared tells whether the workers of a tree receive a signal that their agent or task receives.
+// terminal says that they are in its process group.
+func (s Signalled) isShared(sig syscall.Signal, terminal bool) bool {
+	return s == Everyone || terminal && slices.Contains(fromTerminal, sig)
 }
 
 // fromTerminal are the signals that a terminal, or a shell that controls jobs, sends to a whole
@@ -28,20 +51,25 @@ var fromTerminal = []syscall.Signal{
 	syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGCONT, syscall.SIGWINCH,
 }
 
-// Source receives the signals to this process. Whether they are shared is known during a Run with
+// stopSignals stop a process unless it catches or ignores them. Terminals and shells send them.
+// With Tree.JobControl this process catches them, so that they do not stop it before its workers
+// have stopped: an editor or a debugger restores the terminal first.
+var stopSignals = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
+
+// Source receives the signals to a process. Whether they are shared is known during a Run with
 // this Tree.Source; at other times there are no workers.
 type Source struct {
 	// C receives every requested signal. It is never closed.
 	C <-chan Event
 
-	out     chan Event
-	caught  chan os.Signal
-	reports chan syscall.Signal
-	stop    chan struct{}
-	done    chan struct{}
+	remote bool // to another process than this one
+	out    chan Event
+	caught chan os.Signal
+	stop   chan struct{}
+	done   chan struct{}
 
 	mu    sync.Mutex
-	runs  map[*run]bool
+	calls map[*call]bool
 	stops bool                         // it catches stopSignals
 	last  map[syscall.Signal]time.Time // when all processes last received a signal
 	marks []chan struct{}              // to be closed at the next mark
@@ -66,19 +94,39 @@ const (
 // As always in Unix, a signal that is sent again before the process has received the first one is
 // received once.
 func Signals(sigs ...syscall.Signal) *Source {
+	s := newSource()
+	catch(s.caught, sigs)
+	signal.Notify(s.caught, mark)
+	go s.run()
+	return s
+}
+
+// RemoteSignals returns the source of signals to another process, of which Receive tells.
+func RemoteSignals() *Source {
+	s := newSource()
+	s.remote = true
+	go s.run()
+	return s
+}
+
+// Receive is called when the process of a remote source has received a signal.
+func (s *Source) Receive(sig syscall.Signal) {
+	select {
+	case s.caught <- sig:
+	case <-s.done:
+	}
+}
+
+func newSource() *Source {
 	s := &Source{
-		out:     make(chan Event),
-		caught:  make(chan os.Signal, maxSignals),
-		reports: make(chan syscall.Signal),
-		stop:    make(chan struct{}),
-		done:    make(chan struct{}),
-		runs:    map[*run]bool{},
-		last:    map[syscall.Signal]time.Time{},
+		out:    make(chan Event),
+		caught: make(chan os.Signal, maxSignals),
+		stop:   make(chan struct{}),
+		done:   make(chan struct{}),
+		calls:  map[*call]bool{},
+		last:   map[syscall.Signal]time.Time{},
 	}
 	s.C = s.out
-	catch(s.caught, sigs)
-	signal.Notify(s.caught, mark, syscall.SIGCHLD)
-	go s.run()
 	return s
 }
 
@@ -99,81 +147,66 @@ func (s *Source) Close() {
 	<-s.done
 }
 
-// run passes signals on as soon as it is known whether they are shared.
+// run passes signals on.
 func (s *Source) run() {
 	defer close(s.done)
-	var p pairing
-	var due <-chan time.Time
+	var ready []Event
 	for {
 		out, first := s.out, Event{}
-		if len(p.ready) == 0 {
+		if len(ready) == 0 {
 			out = nil
 		} else {
-			first = p.ready[0]
+			first = ready[0]
 		}
 		select {
 		case sig := <-s.caught:
-			s.take(sig.(syscall.Signal), &p)
-		case sig := <-s.reports:
-			p.report(sig, time.Now())
-		case now := <-due:
-			p.expire(now)
+			if e, ok := s.take(sig.(syscall.Signal)); ok {
+				ready = append(ready, e)
+			}
 		case out <- first:
-			p.ready = p.ready[1:]
+			ready = ready[1:]
 		case <-s.stop:
 			return
-		}
-		if at, ok := p.next(); ok {
-			due = time.After(time.Until(at))
 		}
 	}
 }
 
-// take handles a signal to this process.
-func (s *Source) take(sig syscall.Signal, p *pairing) {
+// take handles a signal to this process. It is not ok if that is none for C.
+func (s *Source) take(sig syscall.Signal) (e Event, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	switch sig {
-	case mark:
+	switch {
+	case sig == mark && !s.remote:
 		for _, reached := range s.marks {
 			close(reached)
 		}
 		s.marks = nil
-		return
-	case syscall.SIGCHLD:
-		for r := range s.runs {
-			tell(r.childChanged, sig)
-		}
-		return
-	case syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
+		return e, false
+	case slices.Contains(stopSignals, sig) && !s.remote:
 		s.takeStop(sig)
-		return
+		return e, false
 	}
-	terminal, everyone := false, false
-	for r := range s.runs {
-		terminal = terminal || r.terminal
-		everyone = everyone || r.tree.Signalled == Everyone
+	e = Event{Signal: sig, At: time.Now()}
+	for c := range s.calls {
+		e.Shared = e.Shared || c.tree.Signalled.isShared(sig, c.terminal)
 	}
-	switch {
-	case everyone:
-		p.signal(sig, now)
-	case terminal && slices.Contains(fromTerminal, sig):
-		s.last[sig] = now
-		p.ready = append(p.ready, Event{Signal: sig, Shared: true, At: now})
-	default:
-		p.ready = append(p.ready, Event{Signal: sig, At: now})
+	if e.Shared {
+		s.last[sig] = e.At
 	}
+	return e, true
 }
 
-// takeStop handles a signal of job control. Without a run that wants it, as between two runs, it
-// has its default action.
+// takeStop handles a signal of job control. Without a Run that wants it, as between two, it has its
+// default action.
 func (s *Source) takeStop(sig syscall.Signal) {
 	wanted := false
-	for r := range s.runs {
-		if r.tree.JobControl {
+	for c := range s.calls {
+		if c.tree.JobControl {
 			wanted = true
-			tell(r.stops, sig)
+			select {
+			case c.stops <- sig:
+			default: // it need not receive it twice
+			}
 		}
 	}
 	if !wanted {
@@ -181,83 +214,44 @@ func (s *Source) takeStop(sig syscall.Signal) {
 	}
 }
 
-// tell sends a signal to a run that need not receive it twice.
-func tell(c chan<- os.Signal, sig syscall.Signal) {
-	select {
-	case c <- sig:
-	default:
-	}
-}
-
-// listen makes SIGCHLD, and the signals of job control, arrive at a run until stop. Without a
-// source, nil, they are caught for this run alone. A source catches them until it is closed:
-// os/signal.Stop waits in a loop for the goroutine of that package, which may have to wait for a
-// core.
-func (s *Source) listen(r *run) (stop func()) {
-	if s != nil {
-		s.add(r)
-		return func() { s.remove(r) }
-	}
-	signal.Notify(r.childChanged, syscall.SIGCHLD)
-	if r.tree.JobControl {
-		catch(r.stops, stopSignals)
-	}
-	return func() {
-		signal.Stop(r.childChanged)
-		signal.Stop(r.stops)
-	}
-}
-
-func (s *Source) add(r *run) {
+// add makes the signals of job control arrive at a call until remove. A source catches them until
+// it is closed: os/signal.Stop waits in a loop for the goroutine of that package, which may have to
+// wait for a core.
+func (s *Source) add(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.tree.JobControl && !s.stops {
+	if c.tree.JobControl && !s.stops && !s.remote {
 		s.stops = true
 		catch(s.caught, stopSignals)
 	}
-	s.runs[r] = true
+	s.calls[c] = true
 }
 
-func (s *Source) remove(r *run) {
+func (s *Source) remove(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.runs, r)
+	delete(s.calls, c)
 }
 
-// received is called when a holder has received a signal.
-func (s *Source) received(sig syscall.Signal) {
-	s.mu.Lock()
-	everyone := false
-	for r := range s.runs {
-		everyone = everyone || r.tree.Signalled == Everyone
-	}
-	if everyone {
-		s.last[sig] = time.Now()
-	}
-	s.mu.Unlock()
-	if !everyone {
-		return
-	}
-	select {
-	case s.reports <- sig:
-	case <-s.done:
-	}
-}
-
-// separateWait is how long the result of a worker that was killed by a signal waits for that
-// signal to this process: each process may have been signalled separately.
-const separateWait = 10 * time.Millisecond
-
-// groupSignal is Result.GroupSignal of a worker started at startedAt, or never if that is zero.
-func (s *Source) groupSignal(startedAt time.Time, result Result) syscall.Signal {
-	if startedAt.IsZero() || result.Stopped || result.ExitCode() == 0 {
+// groupSignal is Result.GroupSignal of a worker that has failed.
+func (c *call) groupSignal(startedAt time.Time, result Result) syscall.Signal {
+	failed := !startedAt.IsZero() && !result.Stopped && result.ExitCode() != 0
+	if !failed || !c.terminal && c.tree.Signalled != Everyone || c.tree.Source == nil {
 		return 0
 	}
-	s.awaitMark()
-	sig := s.receivedSince(startedAt, result.Signal)
+	return c.tree.Source.groupSignal(startedAt, result)
+}
+
+// groupSignal is a signal that all processes have received since a worker was started, see
+// lastSince; 0 if there was none.
+func (s *Source) groupSignal(startedAt time.Time, result Result) syscall.Signal {
+	if !s.remote {
+		s.awaitMark()
+	}
+	sig := s.lastSince(startedAt, result.Signal)
 	if sig == 0 && slices.Contains(endSignals, result.Signal) {
 		time.Sleep(separateWait)
-		sig = s.receivedSince(startedAt, result.Signal)
+		sig = s.lastSince(startedAt, result.Signal)
 	}
 	return sig
 }
@@ -278,12 +272,16 @@ func (s *Source) awaitMark() {
 	}
 }
 
+// separateWait is how long the result of a worker that was killed by a signal waits for that
+// signal to its agent or task: each process may have been signalled separately.
+const separateWait = 20 * time.Millisecond
+
 // endSignals are the signals that request a program to end.
 var endSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
-// receivedSince returns a signal that all processes received after t: killer, the signal that
+// lastSince returns a signal that all processes have received after t: killer, the signal that
 // killed a worker, or else the last one of endSignals; 0 if there was none.
-func (s *Source) receivedSince(t time.Time, killer syscall.Signal) syscall.Signal {
+func (s *Source) lastSince(t time.Time, killer syscall.Signal) syscall.Signal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last[killer].After(t) {
@@ -296,4 +294,18 @@ func (s *Source) receivedSince(t time.Time, killer syscall.Signal) syscall.Signa
 		}
 	}
 	return last
+}
+
+// underShell reports whether the parent of a process can be a shell with job control, which can
+// continue that process: it is in the same session but in another process group.
+func underShell(pid int) bool {
+	p, err := procfs.Read(procfs.System, pid)
+	if err != nil {
+		return false
+	}
+	session, errSession := unix.Getsid(p.Parent)
+	own, _ := unix.Getsid(pid)
+	group, errGroup := unix.Getpgid(p.Parent)
+	ownGroup, _ := unix.Getpgid(pid)
+	return errSession == nil && errGroup == nil && session == own && group != ownGroup
 }

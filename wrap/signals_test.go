@@ -156,21 +156,19 @@ func (l lineReader) inAnyOrder(texts ...string) {
 	}
 }
 
-// TestSeparateSignals sends a signal to each process, the agent first, as Slurm and systemd do, or to
-// the agent alone.
+// TestSeparateSignals sends a signal to each process, the agent first, as Slurm and systemd do: the
+// workers receive it once.
 func TestSeparateSignals(t *testing.T) {
 	nothingLeft(t)
 	cmd, l := startListener(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, modeEnv+"=everyone") })
-	agent, holder := cmd.Process.Pid, holderOf(t, cmd.Process.Pid)
-	workers, _ := procfs.Children(procfs.System, holder)
+	agent, runner := cmd.Process.Pid, runnerOf(t, cmd.Process.Pid)
+	workers, _ := procfs.Children(procfs.System, runner)
 	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGTERM, syscall.SIGCONT} {
 		name := strings.ReplaceAll(s.String(), " ", "-")
-		for _, pid := range append([]int{agent, holder}, workers...) {
+		for _, pid := range append([]int{agent, runner}, workers...) {
 			syscall.Kill(pid, s)
 		}
 		l.inAnyOrder(fmt.Sprintf("agent: %d shared=true", int(s)), name)
-		syscall.Kill(agent, s)
-		l.inAnyOrder(fmt.Sprintf("agent: %d shared=false", int(s)), name)
 	}
 }
 
@@ -280,4 +278,15 @@ func TestJobControlBetweenRuns(t *testing.T) {
 	eventually(t, "stopped", is('T'))
 	syscall.Kill(cmd.Process.Pid, syscall.SIGCONT)
 	eventually(t, "continued", is('S'))
+}
+
+// Job control is that of the calls that want it.
+func TestJobControlOfOneRun(t *testing.T) {
+	with := &call{tree: &Tree{JobControl: true}, stops: make(chan os.Signal, 1)}
+	without := &call{tree: &Tree{}, stops: make(chan os.Signal, 1)}
+	s := &Source{calls: map[*call]bool{with: true, without: true}}
+	s.takeStop(syscall.SIGTSTP)
+	if len(with.stops) != 1 || len(without.stops) != 0 {
+		t.Errorf("%d and %d signals, want one and none", len(with.stops), len(without.stops))
+	}
 }

@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"rdzv/wrap/internal/holder"
 
 	"rdzv/internal/proctest"
 )
@@ -148,22 +145,3 @@ var handlingTerm = role("handling SIGTERM", func() {
 	os.Stdout.WriteString("ready\n")
 	pause()
 })
-
-// An order to print stacks that came before this process knew of a worker's start applies to it.
-func TestStacksOfWorkerThatHasJustStarted(t *testing.T) {
-	nothingLeft(t)
-	out, l := lines(t)
-	w := worker(t, ignoringTerm)
-	cmd := &exec.Cmd{Path: w.Path, Args: w.Args, Env: w.Env, Stdout: out}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
-	l.want("ready")
-	r := &run{tree: &Tree{}, states: make([]state, 1), calls: make(chan func(), 1), dumpAll: true}
-	r.started(0, cmd.Process.Pid, holder.Monotonic())
-	if !r.states[0].announced || len(r.calls) != 1 {
-		t.Errorf("announced: %t, %d calls", r.states[0].announced, len(r.calls))
-	}
-}

@@ -55,13 +55,6 @@ func TestStartNow(t *testing.T) {
 // TestEndBeforeStartAt: while a worker waits for its time, the end of another one is reported at
 // once, with the end of its stderr, and the tree can be stopped at once.
 func TestEndBeforeStartAt(t *testing.T) {
-	killHolder := func(*running) {
-		holders.Lock()
-		defer holders.Unlock()
-		for pid := range holders.pids {
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
-	}
 	for _, row := range []struct {
 		name string
 		stop func(*running)
@@ -71,8 +64,8 @@ func TestEndBeforeStartAt(t *testing.T) {
 		{"ctx", func(r *running) { r.cancel(nil) }, notStarted, nil},
 		{"Kill", func(r *running) { r.kill() }, notStarted, nil},
 		{
-			"holder", killHolder,
-			Result{Signal: syscall.SIGKILL, Stopped: true, Err: ErrHolder}, ErrHolder,
+			"runner", func(*running) { syscall.Kill(runnerOf(t, os.Getpid()), syscall.SIGKILL) },
+			Result{Signal: syscall.SIGKILL, Stopped: true, Err: ErrRunner}, ErrRunner,
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -118,9 +111,9 @@ var waitingAgent = role("waiting agent", func() {
 func TestAgentKilledBeforeStartAt(t *testing.T) {
 	nothingLeft(t)
 	cmd, _ := startAgent(t, 1, func(cmd *exec.Cmd) { cmd.Env[0] = roleEnv + "=" + waitingAgent })
-	holder := holderOf(t, cmd.Process.Pid)
+	runner := runnerOf(t, cmd.Process.Pid)
 	cmd.Process.Kill()
-	eventually(t, "the holder has ended", func() bool { return dead(holder) })
+	eventually(t, "the runner has ended", func() bool { return dead(runner) })
 }
 
 // TestSignalBeforeStartAt: a worker receives the signals that came before its start, also one that

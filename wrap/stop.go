@@ -1,12 +1,8 @@
 package wrap
 
 import (
-	"context"
-	"errors"
 	"syscall"
 	"time"
-
-	"rdzv/wrap/internal/holder"
 )
 
 // Stop, as the cause of the end of Run's ctx, says how the tree is to be stopped. Any other cause
@@ -46,7 +42,7 @@ const (
 	atWork   phase = iota // no order to end the tree; descendants of ended workers may run
 	stopping              // SIGTERM was sent, the grace period runs
 	dumping               // SIGABRT was announced, or sent, to workers that catch it
-	killing               // the holder sends SIGKILL repeatedly
+	killing               // SIGKILL is sent repeatedly
 )
 
 const (
@@ -58,67 +54,52 @@ const (
 )
 
 // enter begins phase p, which lasts at most d, unless the tree is in it or in a later one. No more
-// workers are started then. The holder has a limit for this phase and those that may follow: it may
-// hang in the kernel, as when the program of a worker is on a file system that does not respond.
-func (r *run) enter(p phase, d time.Duration) {
-	if p <= r.phase {
+// workers are started then.
+func (a *attempt) enter(p phase, d time.Duration) {
+	if p <= a.phase {
 		return
 	}
-	r.skipAll()
-	r.phase, r.scanned = p, time.Now()
-	r.deadline = r.scanned.Add(d)
-	limit := d + lateMargin
-	switch p {
-	case stopping:
-		limit += announceWait + dumpWait + holder.KillWait
-	case dumping:
-		limit += holder.KillWait
-	}
-	r.late = time.After(limit)
-	kind := holder.Finish
-	if p == killing {
-		kind = holder.Kill
-	}
-	r.holder.order(holder.Record{Kind: kind})
+	a.phase, a.scanned = p, time.Now()
+	a.deadline = a.scanned.Add(d)
+	a.skipAll()
 }
 
-// stop begins to end the tree as the cause of ctx's end says, if ctx has ended.
-func (r *run) stop(ctx context.Context) {
-	s, ok := errors.AsType[*Stop](context.Cause(ctx))
-	if !ok {
-		s = &Stop{}
-	}
-	r.endGroups = s.Groups
-	r.endTree(r.tree.Grace, s)
+// kill begins to kill everything.
+func (a *attempt) kill() { a.enter(killing, killWait) }
+
+// stop begins to end the tree.
+func (a *attempt) stop(how *Stop) {
+	a.endGroups = how.Groups
+	a.endTree(a.tree.Grace, how)
 }
 
 // endTree begins to end the tree. Running workers receive SIGTERM, or SIGABRT if they catch it;
 // descendants that ended workers have left receive SIGTERM. After grace, workers that catch SIGABRT
 // receive it once that has been announced, and after another dumpWait everything is killed. With a
 // grace of 0 everything is killed at once, without that SIGABRT.
-func (r *run) endTree(grace time.Duration, how *Stop) {
-	if r.phase != atWork {
+func (a *attempt) endTree(grace time.Duration, how *Stop) {
+	if a.phase != atWork {
 		return
 	}
-	if r.lease.stopped != nil { // it would have to run to end by itself
-		r.enter(killing, holder.KillWait)
+	if a.lease.stopped != nil { // it would have to run to end by itself
+		a.kill()
 		return
 	}
-	r.enter(stopping, grace)
-	r.dumpTerm = how.DumpStacks
-	for i := range r.states {
-		s := &r.states[i]
+	a.enter(stopping, grace)
+	a.dumpTerm = how.DumpStacks
+	for i := range a.states {
+		s := &a.states[i]
 		switch {
 		case !s.runs():
 		case how.reached(s):
-			s.delivered, r.remindAt = true, time.Now().Add(grace/2)
-			r.wake(s)
+			s.delivered, a.remindAt = true, time.Now().Add(grace/2)
+			a.wake(s)
 		default:
-			r.end(s, s.endSignal(r.dumpTerm))
+			a.end(s, s.endSignal(a.dumpTerm))
 		}
 	}
 	if grace == 0 {
-		r.enter(killing, holder.KillWait)
+		a.kill()
 	}
 }
 
@@ -131,93 +112,81 @@ func (s *Stop) reached(w *state) bool {
 }
 
 // remind sends SIGTERM to the workers that have received another signal and have not ended.
-func (r *run) remind(now time.Time) {
-	if r.remindAt.IsZero() || now.Before(r.remindAt) {
+func (a *attempt) remind(now time.Time) {
+	if a.remindAt.IsZero() || now.Before(a.remindAt) {
 		return
 	}
-	r.remindAt = time.Time{}
-	for i := range r.states {
-		if s := &r.states[i]; s.delivered && !s.signalled {
-			r.end(s, syscall.SIGTERM)
+	a.remindAt = time.Time{}
+	for i := range a.states {
+		if s := &a.states[i]; s.delivered && !s.signalled {
+			a.end(s, syscall.SIGTERM)
 		}
 	}
 }
 
-// announceDump calls Tree.Dumping for the workers that are about to receive SIGABRT: those that run
-// and catch it, or with ignoringTerm those of them that ignore SIGTERM. They receive it when it has
-// returned, at most announceWait later. It reports whether there are such workers.
-func (r *run) announceDump(ignoringTerm bool) bool {
+// announceDump has Tree.Dumping called for the workers that are about to receive SIGABRT: those
+// that run and catch it, or with ignoringTerm those of them that ignore SIGTERM. They receive it
+// when it has returned, at most announceWait later. It reports whether there are such workers.
+func (a *attempt) announceDump(ignoringTerm bool) bool {
 	var dumps []Dump
-	for i := range r.states {
-		if s := &r.states[i]; s.prepareDump(ignoringTerm) {
+	for i := range a.states {
+		if s := &a.states[i]; s.prepareDump(ignoringTerm) {
 			s.announced = true
 			dumps = append(dumps, Dump{Worker: i, IgnoresTerm: s.ignoresTerm()})
 		}
 	}
 	if len(dumps) > 0 {
-		if r.dumpAt.IsZero() {
-			r.dumpAt = time.Now().Add(announceWait)
+		if a.dumpAt.IsZero() {
+			a.dumpAt = time.Now().Add(announceWait)
 		}
-		r.calls <- func() {
-			if r.tree.Dumping != nil {
-				r.tree.Dumping(dumps)
-			}
-			r.announced <- struct{}{}
-		}
+		a.report(dumpsFollow, dumps)
 	}
-	return !r.dumpAt.IsZero()
+	return !a.dumpAt.IsZero()
 }
 
 // dumpStacks sends SIGABRT to the workers for which it has been announced.
-func (r *run) dumpStacks() {
-	r.dumpAt = time.Time{}
-	for i := range r.states {
-		if s := &r.states[i]; s.announced {
+func (a *attempt) dumpStacks() {
+	a.dumpAt = time.Time{}
+	for i := range a.states {
+		if s := &a.states[i]; s.announced {
 			s.announced = false
-			r.end(s, syscall.SIGABRT)
+			a.end(s, syscall.SIGABRT)
 		}
 	}
-	if r.phase == dumping {
-		r.deadline = time.Now().Add(dumpWait)
+	if a.phase == dumping {
+		a.deadline = time.Now().Add(dumpWait)
 	}
 }
 
 // advance does what the phase requires at the time now. While workers run it searches for orphans,
 // which reads /proc, only with scan.
-func (r *run) advance(now time.Time, scan bool) {
-	if r.phase == atWork || r.phase == killing || r.finished || r.running > 0 && !scan ||
-		r.queue.ordered > 0 { // a worker would look like an orphan
+func (a *attempt) advance(now time.Time, scan bool) {
+	if a.phase == atWork || a.phase == killing || a.finished || a.running > 0 && !scan ||
+		a.queue.starts && now.Before(a.deadline) { // a worker would look like an orphan
 		return
 	}
-	r.remind(now)
-	switch late := !now.Before(r.deadline); {
-	case r.phase == stopping && !late:
-		orphans := r.holder.orphans(r.states)
+	a.remind(now)
+	switch late := !now.Before(a.deadline); {
+	case a.phase == stopping && !late:
+		orphans := a.orphans()
 		for _, pid := range orphans { // their children receive it once they are orphans themselves
-			if !r.sentTerm[pid] {
-				r.sentTerm[pid] = true
-				r.holder.signal(pid, syscall.SIGTERM, 0)
+			if !a.sentTerm[pid] {
+				a.sentTerm[pid] = true
+				_ = syscall.Kill(pid, syscall.SIGTERM)
 			}
 		}
-		r.inits.stop(now, r.states, orphans)
-	case r.phase == stopping && r.announceDump(false):
-		r.enter(dumping, announceWait+dumpWait) // dumpStacks changes that
+		a.inits.stop(now, a, orphans)
+	case a.phase == stopping && a.announceDump(false):
+		a.enter(dumping, announceWait+dumpWait) // dumpStacks changes that
 	case late:
-		r.enter(killing, holder.KillWait)
+		a.kill()
 	}
 }
 
-// orphans are the children of the holder that are no workers: descendants whose parents have ended.
-// Without /proc there are none.
-func (c *client) orphans(states []state) (list []int) {
-	workers := map[int]bool{}
-	for i := range states {
-		if s := &states[i]; s.runs() {
-			workers[s.pid] = true
-		}
-	}
-	for _, pid := range c.children() {
-		if !workers[pid] {
+// orphans are the children of the runner that are no workers: descendants whose parents have ended.
+func (a *attempt) orphans() (list []int) {
+	for _, pid := range ownChildren() {
+		if a.find(pid) == nil {
 			list = append(list, pid)
 		}
 	}

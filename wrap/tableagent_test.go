@@ -162,7 +162,7 @@ func outcome(r wrap.Result) string {
 // wordsOf is an error in words that do not say by which mechanism a tree is run.
 func wordsOf(err error) string {
 	switch {
-	case errors.Is(err, wrap.ErrHolder):
+	case errors.Is(err, wrap.ErrRunner):
 		return "supervision lost"
 	}
 	return root(err).Error()

@@ -10,32 +10,32 @@ import (
 // Worker describes one program to run.
 type Worker struct {
 	// Path is the executable, as returned by Find. A relative path is resolved in Dir. Required.
-	Path string
+	Path string `json:"-"`
 	// Args is argv, including argv[0]; empty means Path alone.
-	Args []string
+	Args []string `json:"-"`
 	// Env is the complete environment, as "NAME=value".
-	Env []string
+	Env []string `json:"-"`
 	// Dir is the working directory; "" is that of this process.
-	Dir string
+	Dir string `json:"-"`
 	// Stdin, Stdout and Stderr are passed to the worker as they are (a terminal remains a
 	// terminal); nil is /dev/null.
-	Stdin, Stdout, Stderr *os.File
-	// Capture reads the worker's standard error through this process, unless Stderr is nil: every
+	Stdin, Stdout, Stderr *os.File `json:"-"`
+	// Capture reads the worker's standard error through the runner, unless Stderr is nil: every
 	// byte is first written to Stderr, and the last 64 KiB are kept for Result.Stderr. A worker
 	// whose Stderr is a terminal then does not see that.
 	Capture bool
-	// Output lets this process copy what the worker writes; Capture is then not used. nil gives the
+	// Output lets the runner copy what the worker writes; Capture is then not used. nil gives the
 	// worker Stdout and Stderr themselves.
 	Output *Output
 	// LastOutput, if set, tells when the worker has last written something that Capture or Output
 	// keeps for Result.Stderr.
-	LastOutput *LastOutput
+	LastOutput *LastOutput `json:"-"`
 	// Line, if set, knows whether what Capture or Output has written to Stderr ends within a line.
 	// Workers with the same Stderr share it.
-	Line *Line
+	Line *Line `json:"-"`
 	// StartAt delays the start of this worker, and of those after it, until this time. The zero
 	// value does not.
-	StartAt time.Time
+	StartAt time.Time `json:"-"`
 	// Bind sets the CPUs and the memory of the worker; the zero value leaves them those of this
 	// process.
 	Bind Binding
@@ -56,25 +56,25 @@ type Tree struct {
 	// call at a time, from a goroutine that supervises nothing, so that they may take their time.
 	// Ended is called exactly once for each worker, even if it could not be started. Started is
 	// called before it if the worker was started.
-	Started func(i, pid int)
-	Ended   func(i int, r Result)
+	Started func(i, pid int)      `json:"-"`
+	Ended   func(i int, r Result) `json:"-"`
 	// Dumping, if set, is called in the same way before workers that do not end receive SIGABRT,
 	// for which they print their stacks: when it returns, or 100 ms later if it has not.
-	Dumping func([]Dump)
+	Dumping func([]Dump) `json:"-"`
 
 	// LogLost, if set, is called in the same way when the log of worker i is given up, with the
 	// reason, which may be ErrLogBlocked, and 0; and once more at the end, with the number of bytes
 	// that the worker has written and that are not in the log.
-	LogLost func(i int, reason error, bytes int64)
+	LogLost func(i int, reason error, bytes int64) `json:"-"`
 	// OutputLost, if set, is called in the same way if some of the output of worker i could not be
 	// shown although it has a reader: once for each stream, "stdout" or "stderr", at its end, with
 	// the first reason, which may be ErrNotRead, and the number of bytes. Without a log the worker
 	// gets SIGPIPE or EPIPE when it goes on writing to stdout, and OutputError if it succeeds.
-	OutputLost func(i int, stream string, reason error, bytes int64)
+	OutputLost func(i int, stream string, reason error, bytes int64) `json:"-"`
 
 	// Source, if set, learns while Run lasts which of its signals the workers have received too,
 	// and Result.GroupSignal is set.
-	Source *Source
+	Source *Source `json:"-"`
 	// Signalled says which processes get a signal that this process gets, and thereby in which
 	// process groups the workers are.
 	Signalled Signalled
@@ -85,40 +85,33 @@ type Tree struct {
 	JobControl bool
 
 	// FrozenLimit is how long this process may be stopped by SIGSTOP, and not continued, while
-	// workers run, or what they have left; then the holder kills it and the tree. 0 is for ever. It
+	// workers run, or what they have left; then the runner kills it and the tree. 0 is for ever. It
 	// may be stopped for longer together with all workers or, when these have ended, with all that
 	// they have left (Ctrl-Z), or by a debugger.
 	FrozenLimit time.Duration
 
-	// Owner, if set, is a stream socket to another process on whose behalf this one runs the tree.
-	// When that has ended, or has closed its end, the holder kills everything, also if this process
-	// is stopped. If it is stopped for FrozenLimit the holder kills it. The holder has the socket too:
-	// if this process is killed, the other one reads the end of the stream when nothing of the tree is
-	// left.
-	Owner *os.File
-
-	// Held, if set, is a connection of this process that the holder keeps open: if this process dies,
+	// Held, if set, is a connection of this process that the runner keeps open: if this process dies,
 	// the other end reads end of file when nothing of the tree is left.
-	Held *HeldSocket
+	Held *HeldSocket `json:"-"`
 
 	// Lease, if set, limits how long the workers, and what they have left, may run without a renewal.
 	// When it is over they receive SIGTERM, and LeaseGrace later everything is killed.
-	Lease      *Lease
+	Lease      *Lease `json:"-"`
 	LeaseGrace time.Duration
 
 	// Signals are sent to the workers that have not received them: to all, or if Event.Shared to
 	// those that are started after Event.At. A worker that has not been started yet receives each
 	// signal, once, when it has. Run receives from Signals until nothing of the tree is left. May be
 	// nil.
-	Signals <-chan Event
+	Signals <-chan Event `json:"-"`
 	// StartNow, when closed, starts the workers whose StartAt has not come. May be nil.
-	StartNow <-chan struct{}
+	StartNow <-chan struct{} `json:"-"`
 	// DumpStacks, when closed, sends SIGABRT to workers that ignore SIGTERM and catch SIGABRT, as
 	// Python's faulthandler does: they print their stacks and die. For use shortly before something
 	// else kills them. May be nil.
-	DumpStacks <-chan struct{}
+	DumpStacks <-chan struct{} `json:"-"`
 	// Kill, when closed, kills the tree immediately, as at a second Ctrl-C. May be nil.
-	Kill <-chan struct{}
+	Kill <-chan struct{} `json:"-"`
 }
 
 // Dump is a worker that is about to receive SIGABRT because it has not ended.

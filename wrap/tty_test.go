@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/proctest"
-	"rdzv/wrap/internal/holder"
+	"rdzv/wrap/internal/parent"
 )
 
 // terminal is a pseudo terminal: its keyboard and the lines that appear on it.
@@ -136,7 +136,7 @@ func TestCtrlZ(t *testing.T) {
 		term.typeKeys("\x1a")
 		term.await("^Zshell: job stopped")
 		for _, p := range marked(marker(t)) {
-			if p.PID != sh.Process.Pid && p.Name != holder.Name {
+			if p.PID != sh.Process.Pid && p.Name != parent.Name {
 				eventually(t, p.Name+" is stopped", func() bool {
 					s, _ := readState(p.PID)
 					return s == 'T'
@@ -161,7 +161,7 @@ func TestCtrlZWhileStarting(t *testing.T) {
 		for _, p := range marked(marker(t)) {
 			s, _ := readState(p.PID)
 			session, _ := unix.Getsid(p.PID)
-			job := session == sh.Process.Pid && p.PID != session && p.Name != holder.Name
+			job := session == sh.Process.Pid && p.PID != session && p.Name != parent.Name
 			if job && s != 'T' {
 				t.Errorf("process %d %s is in state %c", p.PID, p.Name, s)
 			}

@@ -192,7 +192,7 @@ func catchSignals(caught chan<- os.Signal) {
 	}
 }
 
-// storeFailed exits because etcd is about to end this process. The holder kills the workers, and
+// storeFailed exits because etcd is about to end this process. The runner kills the workers, and
 // the other agents notice the loss of the store.
 func (e *execution) storeFailed(err error) {
 	e.endedBy(err, agent.CodeAgent)

@@ -12,12 +12,12 @@ import (
 	"rdzv/envmap"
 	"rdzv/internal/descriptor"
 	"rdzv/rdzv/agent"
-	"rdzv/wrap/runner"
+	"rdzv/wrap/tasks"
 )
 
 // otherTask is another task of this node, whose workers this agent runs too.
 type otherTask struct {
-	task  *runner.Task
+	task  *tasks.Task
 	env   envmap.Env
 	place envmap.Placement
 }
@@ -27,8 +27,8 @@ type otherTasks []otherTask
 
 // awaitTasks waits for the other tasks of this node, and tells whether any are missing.
 func awaitTasks(ctx context.Context) (all otherTasks, missing bool) {
-	tasks, missing := role.Tasks(ctx)
-	for _, t := range tasks {
+	list, missing := role.Tasks(ctx)
+	for _, t := range list {
 		o := otherTask{task: t, env: envmap.ParseEnv(t.Hello().Env)}
 		o.place, _ = early.Detect(o.env, "") // it has succeeded in the task
 		all = append(all, o)
@@ -40,10 +40,10 @@ func awaitTasks(ctx context.Context) (all otherTasks, missing bool) {
 }
 
 // forAgent are the tasks as the agent uses them.
-func (all otherTasks) forAgent(c agent.Config) (tasks []agent.Task) {
+func (all otherTasks) forAgent(c agent.Config) (list []agent.Task) {
 	for _, o := range all {
 		t, hello, files := o.task, o.task.Hello(), o.task.Files()
-		tasks = append(tasks, agent.Task{
+		list = append(list, agent.Task{
 			PID: hello.PID, Environ: hello.Env, PMI: firstOf(t.More()),
 			Stdin: files[0], Stdout: files[1], Stderr: files[2],
 			Accessible: func(name string) bool { return slices.Contains(hello.Devices, name) },
@@ -51,7 +51,7 @@ func (all otherTasks) forAgent(c agent.Config) (tasks []agent.Task) {
 			Signals: t.Signals(), Lost: t.Lost(),
 		})
 	}
-	return tasks
+	return list
 }
 
 // firstOf is the descriptor of the first of some files; 0 without any.

@@ -1,4 +1,4 @@
-// Package boottime reads the clock with which agents and holders measure how long the store has
+// Package boottime reads the clock with which agents and runners measure how long the store has
 // not answered.
 package boottime
 

@@ -1,7 +1,7 @@
 package procfs
 
 import (
-	"bytes" // not strings, which is initialised after reflect: the holder runs before
+	"bytes" // not strings, which is initialised after reflect: the runner runs before
 	"errors"
 	"io/fs"
 	"strconv"

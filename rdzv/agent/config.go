@@ -193,7 +193,7 @@ type Config struct {
 	Events func(Event)
 	// StoreFailed is called if etcd, which this agent hosts, cannot go on (for example because the
 	// disk is full): etcd then ends the process by a panic, which this function may forestall with
-	// an exit of its own. Workers are stopped by the holder. May be nil.
+	// an exit of its own. Workers are stopped by the runner. May be nil.
 	StoreFailed func(error)
 	// Root is the file system in which devices, processors and cgroups are looked up; nil is "/".
 	// It may implement envmap.Accessible.
@@ -230,15 +230,15 @@ type Task struct {
 	Accessible func(name string) bool
 
 	// Run runs workers in the task, as wrap.Run does in this process. If the task is lost it returns
-	// an error that is wrap.ErrHolder, as all results that it has not delivered.
+	// an error that is wrap.ErrRunner, as all results that it has not delivered.
 	Run func(context.Context, wrap.Tree) ([]wrap.Result, error)
 	// ReadFile reads a file below /proc, with an absolute path, as the task may, and Remaining is
 	// wrap.Remaining there: the descendants of other tasks can be hidden from this process.
 	ReadFile  func(name string) ([]byte, error)
 	Remaining func() []wrap.Process
-	// Signals delivers those that the task's process receives and that end the job or are shared by
-	// all agents. Lost is closed when the process has died.
-	Signals <-chan wrap.Event
+	// Signals is the source of the signals that the task's process receives. Lost is closed when the
+	// process has died.
+	Signals *wrap.Source
 	Lost    <-chan struct{}
 }
 

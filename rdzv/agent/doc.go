@@ -22,12 +22,13 @@
 //     workers run it catches SIGTSTP, SIGTTIN and SIGTTOU too, and stops this process (SIGSTOP)
 //     when a terminal has stopped all workers. Channels that the caller has given to
 //     [os/signal.Notify] get these signals as well.
-//   - It forks this process, as the process tree-holder, which executes nothing.
+//   - It executes this program once more, as the process tree-runner, before package main is
+//     initialised: what packages do that are initialised before package wrap, they do there too.
 //   - The workers are in this process's session, and in the foreground of a terminal in its process
 //     group, and they are killed when this process ends, by whatever way.
 //   - It listens at an abstract Unix address, where other processes of the same user can ask what
 //     the ranks of the job are doing (package inspect); not with [Config.Check].
-//   - If the holder is killed, Run kills all children that this process has got since Run began.
+//   - If the runner is killed, Run kills all children that this process has got since Run began.
 //   - If etcd cannot go on, above all because the disk is full, it ends this process by a panic,
 //     see [Config.StoreFailed].
 //

@@ -28,12 +28,12 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 	}
 	write := func(context.Context) error { return nil }
 	switch {
-	case errors.Is(r.Err, wrap.ErrHolder): // killed, possibly by the kernel's out-of-memory killer
+	case errors.Is(r.Err, wrap.ErrRunner): // killed, possibly by the kernel's out-of-memory killer
 		worker.Stopped = true // the worker has not failed by itself
-		process, final := "holder", false
+		process, final := "runner", false
 		if t := w.local.all().of(i); hasDied(t) {
 			loseTask(w.in, t)
-			process, final = "task", w.hosting // with its holder; nobody can replace the store
+			process, final = "task", w.hosting // with its runner; nobody can replace the store
 		}
 		lost := fmt.Sprintf(
 			"lost the %s of rank %d on %s; its workers were killed", process, worker.Rank, host.Name())
@@ -132,12 +132,12 @@ func (w *workers) cannotStart() {
 
 // cannotRun ends the job because this agent could not run the workers of a task, of which the first
 // one has this index, or could not end them. The number of those that it has not run is given. A
-// holder that has died is a loss, as that of the agent itself would be, also if all workers had
+// runner that has died is a loss, as that of the agent itself would be, also if all workers had
 // ended.
 func (w *workers) cannotRun(first, number int, err error) {
 	seat := w.world.Seat
-	if errors.Is(err, wrap.ErrHolder) {
-		process := "holder"
+	if errors.Is(err, wrap.ErrRunner) {
+		process := "runner"
 		if t := w.local.all().of(first); isLoss(err) && hasDied(t) {
 			process = "task"
 			loseTask(w.in, t)
@@ -183,8 +183,8 @@ func hasDied(t *Local) bool {
 	}
 }
 
-// isLoss tells whether a holder has died and nothing is left.
-func isLoss(err error) bool { return errors.Is(err, wrap.ErrHolder) && len(survivors(err)) == 0 }
+// isLoss tells whether a runner has died and nothing is left.
+func isLoss(err error) bool { return errors.Is(err, wrap.ErrRunner) && len(survivors(err)) == 0 }
 
 // survivors are the processes that could not be killed, according to the errors of wrap.Run for
 // each task.

@@ -23,8 +23,8 @@ func TestSurvivors(t *testing.T) {
 		{errors.New("no more processes"), nil},
 		{left(1), []int{1}},
 		{inTask, []int{1, 2}},
-		{multierror.Append(wrap.ErrHolder, left(1)), []int{1}},
-		{multierror.Append(nil, wrap.ErrHolder, inTask, left(3)), []int{1, 2, 3}},
+		{multierror.Append(wrap.ErrRunner, left(1)), []int{1}},
+		{multierror.Append(nil, wrap.ErrRunner, inTask, left(3)), []int{1, 2, 3}},
 	} {
 		if got := survivors(c.err); !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v, want %v", c.err, got, c.want)

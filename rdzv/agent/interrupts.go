@@ -103,6 +103,14 @@ func (e *TaskLostError) Error() string {
 // errJoinTimeout is why the joining ended: the deadline has passed.
 var errJoinTimeout = errors.New("the join timeout has passed")
 
+// sourceOf is the source of the signals to a task.
+func (in *interrupts) sourceOf(t *Local) *wrap.Source {
+	if t.task == nil {
+		return in.source
+	}
+	return t.task.Signals
+}
+
 // loseTask is lose for a task.
 func loseTask(in *interrupts, t *Local) {
 	in.lose(&TaskLostError{t.Placement.Rank, t.task.PID, host.Name()}, false)

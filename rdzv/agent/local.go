@@ -46,6 +46,7 @@ type Local struct {
 	sharing int            // how many tasks share this agent
 	tasks   []*Local       // of Config.Tasks; only what is about workers
 	task    *Task          // nil for this agent's own
+	runner  ownRunner      // of this agent's own
 	numa    *identity.NUMA // nil unless the workers are to be bound
 	env     envmap.Env     // Config.Environ
 	setup   setup.Setup    // what the workers need

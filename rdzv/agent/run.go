@@ -59,6 +59,10 @@ func (l *Local) Run(ctx context.Context) (Result, error) {
 func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	joinBy := l.Config.joinBy()
 	by := l.Placement.Launcher
+	if l.Config.Check == nil {
+		l.runner.start() // while this agent joins, and before it catches signals
+		defer l.runner.close()
+	}
 	in := listen(ctx, joinBy, launcher.Signalled(by, l.env, os.Getpid()),
 		launcher.KillDelay(by, l.env), l.tasks)
 	defer in.close()

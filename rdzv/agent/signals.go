@@ -85,7 +85,7 @@ func (in *interrupts) run(ctx context.Context, deadline time.Time) {
 func (in *interrupts) receive(to *delivery.Delivery, t *Local) {
 	for {
 		select {
-		case e := <-t.task.Signals:
+		case e := <-t.task.Signals.C:
 			in.take(to, e)
 		case <-t.task.Lost:
 			loseTask(in, t)
@@ -238,14 +238,14 @@ func (in *interrupts) countDown(e wrap.Event) {
 	})
 }
 
-// stopFor says how to stop the workers of a job that ended for this cause: those that have
-// received the signal themselves get no other.
-func (in *interrupts) stopFor(cause error) *wrap.Stop {
+// stopFor says how to stop the workers of a task of a job that ended for this cause: those that
+// have received the signal themselves get no other.
+func (in *interrupts) stopFor(cause error, task int) *wrap.Stop {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	stop := &wrap.Stop{Err: cause}
-	if own := in.tasks[0].First; own != nil && own.Shared { // other tasks know theirs
-		stop.Delivered, stop.At = own.Signal, own.At
+	if first := in.tasks[task].First; first != nil && first.Shared {
+		stop.Delivered, stop.At = first.Signal, first.At
 	}
 	stop.Groups = in.first != nil && !in.byCaller
 	if v, ok := errors.AsType[*rdzv.Verdict](cause); ok {

@@ -45,9 +45,11 @@ func tasks(t *testing.T, ranks ...int) (own agent.Config, files []*os.File) {
 		}
 		t.Cleanup(func() { file.Close() })
 		files = append(files, file)
+		signals := wrap.RemoteSignals()
+		t.Cleanup(signals.Close)
 		own.Tasks = append(own.Tasks, agent.Task{
 			PID: os.Getpid(), Environ: environ, Stdout: file, Run: wrap.Run,
-			Signals: make(chan wrap.Event), Lost: make(chan struct{}), Remaining: func() []wrap.Process { return nil },
+			Signals: signals, Lost: make(chan struct{}), Remaining: func() []wrap.Process { return nil },
 		})
 	}
 	own.Environ, own.Stdout = own.Tasks[0].Environ, files[0]
@@ -181,7 +183,7 @@ func TestTaskLostAndTaskCannotRun(t *testing.T) {
 	c := failing(t)
 	c.Tasks[0].Run = cannotRun
 	c.Tasks[2].Run = func(_ context.Context, tree wrap.Tree) ([]wrap.Result, error) {
-		return killed(tree, wrap.ErrHolder), wrap.ErrHolder
+		return killed(tree, wrap.ErrRunner), wrap.ErrRunner
 	}
 	r := &recorder{t: t}
 	if result, err := r.run(t.Context(), c); err != nil || !result.Settled {
@@ -199,22 +201,22 @@ func killed(tree wrap.Tree, why error) (results []wrap.Result) {
 	return results
 }
 
-// Whether a task has died, or only the holder of its workers, does not depend on how the errors are
+// Whether a task has died, or only the runner of its workers, does not depend on how the errors are
 // written.
 func TestTaskOrHolderLost(t *testing.T) {
-	inTask := fmt.Errorf("in the task: %w", wrap.ErrHolder)
+	inTask := fmt.Errorf("in the task: %w", wrap.ErrRunner)
 	for _, test := range []struct {
 		died   bool
 		worker error // nil if all had ended
 		run    error
 		want   string
 	}{
-		{false, wrap.ErrHolder, wrap.ErrHolder, "lost the holder of rank 2"},
-		{false, inTask, inTask, "lost the holder of rank 2"},
-		{false, nil, inTask, "lost the holder of rank 2"},
-		{true, wrap.ErrHolder, wrap.ErrHolder, "lost the task of rank 2"},
+		{false, wrap.ErrRunner, wrap.ErrRunner, "lost the runner of rank 2"},
+		{false, inTask, inTask, "lost the runner of rank 2"},
+		{false, nil, inTask, "lost the runner of rank 2"},
+		{true, wrap.ErrRunner, wrap.ErrRunner, "lost the task of rank 2"},
 		{true, inTask, inTask, "lost the task of rank 2"},
-		{true, nil, wrap.ErrHolder, "lost the task of rank 2"},
+		{true, nil, wrap.ErrRunner, "lost the task of rank 2"},
 	} {
 		c, gone := failing(t), make(chan struct{})
 		c.Tasks[1].Lost = gone

@@ -63,7 +63,7 @@ func (w *workers) run() error {
 	defer w.watchStall()()
 	defer w.watchTracebacks()()
 	w.in.begin()
-	err = runTrees(w.stopping(), w.local, trees, w.cannotRun)
+	err = runTrees(w.stopping(), w.in.stopFor, w.local, trees, w.cannotRun)
 	w.in.runs.Store(false)
 	return err
 }
@@ -84,14 +84,18 @@ func (w *workers) hold() (*wrap.HeldSocket, error) {
 
 // runTrees runs the workers of all tasks. failed is called as soon as it has failed for a task,
 // with the index of the task's first worker, and how many have not been run: all or none. The
-// others may go on, until the job ends.
+// others may go on, until the job ends: when ctx does, stopFor says how those of a task are
+// stopped.
 func runTrees(
-	ctx context.Context, l *Local, trees []wrap.Tree, failed func(first, notRun int, err error),
+	ctx context.Context, stopFor func(cause error, task int) *wrap.Stop, l *Local, trees []wrap.Tree,
+	failed func(first, notRun int, err error),
 ) error {
 	errs := make([]error, len(trees))
 	run := func(i, first int, run func(context.Context, wrap.Tree) ([]wrap.Result, error)) {
+		stopping, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+		defer context.AfterFunc(ctx, func() { stop(stopFor(context.Cause(ctx), i)) })()
 		var results []wrap.Result
-		if results, errs[i] = run(ctx, trees[i]); errs[i] != nil {
+		if results, errs[i] = run(stopping, trees[i]); errs[i] != nil {
 			failed(first, len(trees[i].Workers)-len(results), errs[i])
 		}
 	}
@@ -102,7 +106,7 @@ func runTrees(
 		wg.Go(func() { run(i+1, index, t.task.Run) })
 		first += t.Workers
 	}
-	run(0, 0, wrap.Run)
+	run(0, 0, l.runner.run)
 	wg.Wait()
 	isNil := func(err error) bool { return err == nil }
 	switch errs = slices.DeleteFunc(errs, isNil); len(errs) {
@@ -184,7 +188,7 @@ func (w *workers) tree(task *Local, first int, addr, face string) (wrap.Tree, er
 	}
 	t := wrap.Tree{
 		Grace: c.Grace, Linger: true, JobControl: true, FrozenLimit: frozen,
-		Source: w.in.source, Signalled: w.in.signalled,
+		Source: w.in.sourceOf(task), Signalled: w.in.signalled,
 		DumpStacks: w.in.dump, Kill: w.in.kill,
 		Started: func(i, pid int) {
 			i += first
@@ -274,7 +278,7 @@ func (w *workers) stopping() context.Context {
 		if ok && v.Kind == rdzv.Ended && w.in.signalled == wrap.Everyone {
 			w.in.awaitOwn(v.Shared) // the workers are about to get the signal too, and must get it once
 		}
-		cancel(w.in.stopFor(cause))
+		cancel(cause)
 	})
 	return ctx
 }

@@ -204,7 +204,7 @@ func (w *workers) settling() Settling {
 	isWorker := func(p wrap.Process) bool {
 		return slices.ContainsFunc(e.Running, func(s WorkerStarted) bool { return s.PID == p.PID })
 	}
-	left := wrap.Remaining()
+	left := w.local.runner.remaining()
 	for _, t := range w.local.Config.Tasks {
 		left = append(left, t.Remaining()...)
 	}

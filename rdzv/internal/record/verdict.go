@@ -33,7 +33,7 @@ const (
 type Verdict struct {
 	// `done`: all workers succeeded. `failed`: a worker failed first. `ended`: a signal to an
 	// agent ended the job. `stopped`: `rdzv stop` ended it. `lost`: an agent, its launcher or its
-	// holder was lost. `unready`: a check failed, no worker was started. `incomplete`: not all
+	// runner was lost. `unready`: a check failed, no worker was started. `incomplete`: not all
 	// agents joined in time. `straggling`: workers were still running too long after another one
 	// succeeded. `stalled`: all workers ran and none made progress (`--stall-timeout`)
 	Kind Kind `json:"kind"`
@@ -129,7 +129,7 @@ func (v *Verdict) MayRestart() bool {
 }
 
 // LostAgent tells whether the agent itself is lost. One that has lost something else, such as its
-// holder, is a member of the next attempt.
+// runner, is a member of the next attempt.
 func (v *Verdict) LostAgent() bool { return v.Kind == Lost && v.Text == "" }
 
 func (v *Verdict) Error() string {

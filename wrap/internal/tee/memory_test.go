@@ -23,14 +23,13 @@ func TestTraceback(t *testing.T) {
 			if size == 1 && len(c.stream) > TailSize/2 {
 				continue
 			}
-			memory := new(Memory)
-			tail := NewTail(memory)
+			tail := NewTail(func() {})
 			for rest := c.stream; rest != ""; {
 				n := min(size, len(rest))
 				tail.Write([]byte(rest[:n]))
 				rest = rest[n:]
 			}
-			text, at := memory.Traceback()
+			text, at := tail.Traceback()
 			if string(text) != c.want || (at == 0) != (c.want == "") {
 				t.Errorf("%s, read by %d bytes: %.80q at %d, want %.80q", name, size, text, at, c.want)
 			}

@@ -22,7 +22,7 @@ type Screen struct {
 	closed   atomic.Bool
 	bar      int          // the length of a progress bar on which the cursor of the terminal is
 	writes   atomic.Int64 // how many there have been
-	lines    atomic.Int64 // how many have been written
+	lines    atomic.Int64 // how many that are not empty have been written
 }
 
 // A write of up to this length to a pipe is not mixed with those of others (PIPE_BUF, pipe(7)).
@@ -96,7 +96,7 @@ func (s *Screen) write(b []byte) (written int, errno syscall.Errno) {
 			s.rests.after(n)
 		}
 	}
-	s.lines.Add(int64(bytes.Count(b, []byte{'\n'})))
+	s.lines.Add(int64(bytes.Count(b, []byte{'\n'}) - bytes.Count(b, []byte("\n\n"))))
 	return written, errno
 }
 

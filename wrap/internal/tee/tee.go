@@ -12,10 +12,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"rdzv/wrap/internal/holder"
 )
 
 // LogWait is how long a write to a log file may take. A file that takes longer is given up.
@@ -32,21 +28,16 @@ type Tee struct {
 	Show  *Screen // nil shows nothing
 	Tag   string  // in front of each line that is shown
 	Hold  bool    // shows a line when it is complete, because other workers write to the same screen
-	Tail  Tail    // keeps the end; the zero value keeps nothing
-	Aside Tail    // keeps another stream of the worker, and notes what this one has
+	Tail  *Tail   // keeps the end; nil keeps nothing
+	Keeps bool    // the Tail knows how what is shown ends
+	Aside *Tail   // keeps another stream of the worker, and notes what this one has
 	Vain  bool    // closes the pipe if the output can neither be shown nor is in Log
-	// Chunk has what has been read and may not be in Log yet; nil without Log.
-	Chunk *holder.Chunk
 
 	// Drained is called once, when all that a worker that has ended wrote itself has been copied.
 	Drained func()
-	// Shown is called with what was shown. May be nil.
-	Shown func([]byte)
 	// Lost is called when the log file is given up, with 0 bytes and the reason, which is 0 if it
 	// blocked for LogWait; and once more at the end, with the number of bytes that are not in it.
 	Lost func(reason syscall.Errno, bytes int64)
-	// Unneeded is called when the pipe is closed before its end. May be nil without Log.
-	Unneeded func()
 	// Hidden is called once, at the end, if some of the output could not be shown although somebody
 	// reads what is: with the number of bytes and the first reason, 0 if nothing was read for
 	// showWait. With Vain it is called before Drained. May be nil.
@@ -100,7 +91,6 @@ func (t *Tee) open() {
 	}
 	t.file = os.NewFile(uintptr(t.From), "pipe")
 	t.raw, _ = t.file.SyscallConn() // fails only without a file
-	t.emptyChunk(0)
 }
 
 // run copies until the end of the pipe, or until another goroutine has taken its turn. It begins
@@ -130,9 +120,8 @@ func (t *Tee) run(turn int, from stage) {
 	}
 }
 
-// buffer is how much is read at once. A Tee has one only while it copies. What it writes is never
-// in Chunk: a goroutine that is left behind may read it when Chunk has the next bytes, or has gone.
-type buffer [holder.ChunkSize]byte
+// buffer is how much is read at once. A Tee has one only while it copies.
+type buffer [128 << 10]byte
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
@@ -163,17 +152,13 @@ func (t *Tee) take(turn, fd int) (b *buffer, n int, ready, mine bool) {
 		return nil, 0, false, false
 	}
 	b = buffers.Get().(*buffer)
-	into := b[:]
-	if t.Chunk != nil && t.lost < 0 {
-		into = t.Chunk.Bytes[:]
-	}
 	err := error(syscall.EINTR)
 	for err == syscall.EINTR {
-		n, err = syscall.Read(fd, into)
+		n, err = syscall.Read(fd, b[:])
 	}
 	switch {
 	case n > 0:
-		t.stage, t.chunk, t.read = logging, b[:copy(b[:], into[:n])], t.read+int64(n)
+		t.stage, t.chunk, t.read = logging, b[:n], t.read+int64(n)
 		t.Tail.Write(t.chunk)
 		t.Aside.WriteOther(t.chunk)
 	case err == syscall.EAGAIN && !t.closing:
@@ -182,20 +167,6 @@ func (t *Tee) take(turn, fd int) (b *buffer, n int, ready, mine bool) {
 		t.stage, t.chunk, t.atEnd = logging, nil, true
 	}
 	return b, max(0, n), true, true
-}
-
-// emptyChunk prepares the Chunk for the next one, after one of n bytes.
-func (t *Tee) emptyChunk(n int) {
-	if t.Chunk == nil || t.lost >= 0 {
-		return
-	}
-	for i := range t.Chunk.Bytes[:n] {
-		t.Chunk.Bytes[i] = holder.Fill
-	}
-	var info unix.Stat_t
-	if unix.Fstat(t.Log, &info) == nil {
-		atomic.StoreInt64(&t.Chunk.Size, info.Size)
-	}
 }
 
 // perform carries out a stage, whose write may hang, and reports whether it is still its turn.
@@ -216,10 +187,7 @@ func (t *Tee) perform(turn int, s stage) bool {
 		n, errno = writeAll(log, chunk)
 	case s == showing && show != nil:
 		errno = t.lines.write(show, chunk, last)
-		if t.Shown != nil {
-			t.Shown(chunk)
-		}
-		if len(chunk) > 0 || !t.lines.open { // at the end of the stream nothing may be written
+		if t.Keeps && (len(chunk) > 0 || !t.lines.open) { // at the end nothing may be written
 			t.Tail.setShown(t.lines.open, show.lines.Load())
 		}
 	}
@@ -309,10 +277,6 @@ func (t *Tee) hide(reason syscall.Errno) {
 func (t *Tee) endInVain() {
 	if t.Log < 0 || t.lost >= 0 {
 		t.atEnd, t.unread = true, inPipe(t.From)
-		if t.Unneeded != nil {
-			t.Unneeded()
-			t.Unneeded = nil
-		}
 	}
 }
 
@@ -331,7 +295,6 @@ func (t *Tee) finish(turn int) (last bool) {
 	if t.turn != turn {
 		return true
 	}
-	t.emptyChunk(len(t.chunk))
 	t.copied, t.stage = t.read, waiting
 	t.step++ // Close may have come after the chunk's last write: giving up would end it twice
 	if t.atEnd {

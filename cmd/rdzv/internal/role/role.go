@@ -1,6 +1,6 @@
 // Package role decides, before the rest of the program is initialised, whether "rdzv exec" is an
 // agent: one task of each node is, the others only run their workers, as that agent orders (package
-// wrap/runner). A task that no launcher has placed, or that is alone on its node, is an agent of
+// wrap/tasks). A task that no launcher has placed, or that is alone on its node, is an agent of
 // its own, as are all with --launcher NAME.
 //
 // The initialisation of what an agent needs, above all of etcd's packages, takes about 10 ms of CPU
@@ -27,7 +27,7 @@ import (
 	"rdzv/envmap"
 	"rdzv/internal/daemon"
 	"rdzv/internal/procfs"
-	"rdzv/wrap/runner"
+	"rdzv/wrap/tasks"
 )
 
 // Err is why this process is an agent of its own task alone although other tasks of its node could
@@ -35,8 +35,8 @@ import (
 var Err error
 
 var (
-	listener *runner.Listener // nil unless other tasks may come
-	others   int              // how many
+	listener *tasks.Listener // nil unless other tasks may come
+	others   int             // how many
 )
 
 func init() {
@@ -49,8 +49,8 @@ func init() {
 		return
 	}
 	useAll := use(fewProcessors, environ)
-	var conn *runner.Conn
-	listener, conn, Err = runner.Meet(addr, place.LocalRank == 0)
+	var conn *tasks.Conn
+	listener, conn, Err = tasks.Meet(addr, place.LocalRank == 0)
 	if others = place.LocalSize - 1; conn != nil {
 		os.Exit(serve(conn, place, environ))
 	}
@@ -79,12 +79,12 @@ func use(n int, environ []string) (useAll func()) {
 
 // Tasks waits for the other tasks of this node, in the order of their process IDs, and tells
 // whether any are missing. There are none if this process is the agent of its own task alone.
-func Tasks(ctx context.Context) (tasks []*runner.Task, missing bool) {
+func Tasks(ctx context.Context) (list []*tasks.Task, missing bool) {
 	if listener == nil {
 		return nil, false
 	}
-	tasks = listener.Tasks(ctx, others)
-	return tasks, len(tasks) < others
+	list = listener.Tasks(ctx, others)
+	return list, len(list) < others
 }
 
 // address is where the tasks of this node meet; "" if they do not.
@@ -104,7 +104,7 @@ func address(
 	if !found || err != nil {
 		return "", place
 	}
-	return runner.Address(runner.Identity{
+	return tasks.Address(tasks.Identity{
 		Job:   place.Job + " " + strconv.Itoa(by.PID) + " " + strconv.FormatUint(by.Start, 10),
 		Node:  strconv.Itoa(place.NodeRank),
 		Words: append([]string{dir}, args...),
@@ -139,7 +139,7 @@ func pmi(environ []string) *os.File {
 }
 
 // serve runs the workers of this task until its agent says with which code to exit.
-func serve(conn *runner.Conn, place envmap.Placement, environ []string) int {
+func serve(conn *tasks.Conn, place envmap.Placement, environ []string) int {
 	var found devices
 	envmap.VisibleDevices(envmap.ParseEnv(environ), &found)
 	dir, _ := os.Getwd()
@@ -148,10 +148,10 @@ func serve(conn *runner.Conn, place envmap.Placement, environ []string) int {
 		more = append(more, f)
 	}
 	turns := turn.Catch()
-	code, exit, err := conn.Serve(runner.Hello{
+	code, exit, err := conn.Serve(tasks.Hello{
 		Args: os.Args, Env: environ, Dir: dir, Devices: found.accessible,
 	}, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, more...)
-	if errors.Is(err, runner.ErrAgent) && place.LocalRank == 1 { // the others would print the same
+	if errors.Is(err, tasks.ErrAgent) && place.LocalRank == 1 { // the others would print the same
 		fmt.Fprintf(os.Stderr, "rdzv: lost the agent of this node (pid %d)\n", conn.Agent())
 	}
 	turns.Await(turn.Turn(exit))

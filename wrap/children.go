@@ -1,0 +1,204 @@
+package wrap
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/internal/boottime"
+	"rdzv/internal/procfs"
+)
+
+// children are those of a runner: workers, and descendants of them whose parents have ended.
+type children struct {
+	changes chan int // delivers the pid of one whose status has changed, or 0 when there are none
+	taken   chan struct{}
+	more    chan struct{} // delivers when there are some again
+	none    bool
+}
+
+func newChildren() *children {
+	c := &children{
+		changes: make(chan int), taken: make(chan struct{}), more: make(chan struct{}, 1), none: true,
+	}
+	return c
+}
+
+// watch waits for changes. It does not return. A child is reaped by take, so that its pid is its
+// own until then.
+func (c *children) watch() {
+	for {
+		var info siginfo
+		const events = unix.WEXITED | unix.WSTOPPED | unix.WCONTINUED | unix.WNOWAIT | unix.WALL
+		err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&info)), events, nil)
+		switch {
+		case err == nil:
+			c.changes <- int(info.PID)
+			<-c.taken
+		case errors.Is(err, unix.ECHILD):
+			c.changes <- 0
+			<-c.taken
+			<-c.more
+		}
+	}
+}
+
+// siginfo is the kernel's, as waitid(2) fills it. unix.Siginfo has the same size.
+type siginfo struct {
+	Signo, Errno, Code, _ int32
+	PID, UID, Status      int32
+	_                     [100]byte
+}
+
+// take returns the change that changes has delivered. It is not ok if there is none.
+func (c *children) take(pid int) (status syscall.WaitStatus, ok bool) {
+	defer func() { c.taken <- struct{}{} }()
+	if pid == 0 { // a worker may have been started meanwhile
+		const ended = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT | unix.WALL
+		c.none = errors.Is(unix.Waitid(unix.P_ALL, 0, nil, ended, nil), unix.ECHILD)
+		return 0, false
+	}
+	const options = syscall.WNOHANG | syscall.WUNTRACED | unix.WCONTINUED | unix.WALL
+	got, err := syscall.Wait4(pid, &status, options, nil)
+	return status, err == nil && got == pid
+}
+
+// started is called when a worker has been started.
+func (c *children) started() {
+	c.none = false
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
+}
+
+// ownChildren are the children of this process.
+func ownChildren() []int {
+	pids, _ := procfs.Children(procfs.System, os.Getpid())
+	return pids
+}
+
+const (
+	killPause = 2 * time.Millisecond
+	// killWait is how long processes may take to die of SIGKILL before they are reported as
+	// survivors: they may belong to another user or hang in the kernel.
+	killWait = 3 * time.Second
+)
+
+// killer kills all processes of the tree. The times are by package boottime.
+type killer struct {
+	called time.Duration // when all has returned last; 0 is never
+	until  time.Duration // what has not died by then survives
+}
+
+// all sends SIGKILL to all children. When a child dies its own children become children of this
+// process: each call kills one generation of the tree. When the time is over it returns what has
+// not died. The time begins anew if this process was stopped.
+func (k *killer) all(a *attempt) (survivors []int, over bool) {
+	now := boottime.Now()
+	if now-k.called > killWait/2 {
+		k.until = now + killWait
+		for i := range a.states {
+			if s := &a.states[i]; s.runs() && !a.terminal {
+				_ = syscall.Kill(-s.pid, syscall.SIGKILL)
+			}
+		}
+	}
+	for _, pid := range ownChildren() {
+		if s := a.find(pid); s != nil {
+			s.signalled = true
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		survivors = append(survivors, pid)
+	}
+	over = now >= k.until
+	k.called = boottime.Now()
+	return survivors, over
+}
+
+// looksPerLimit is how often a runner looks, in the time that a process may be stopped, whether it
+// is: the kernel does not report that to the children of a process.
+const looksPerLimit = 5
+
+// frozen kills the agent, or the task of a runner, if it is stopped for too long while the tree
+// runs.
+type frozen struct {
+	limit  time.Duration // 0 is for ever
+	pids   []int
+	looks  map[int]int // how many in succession have found that it is stopped
+	looked time.Duration
+}
+
+func (f *frozen) untilLook() time.Duration {
+	if f.limit <= 0 {
+		return time.Hour
+	}
+	return f.looked + f.limit/looksPerLimit - boottime.Now()
+}
+
+// checkFrozen looks if it is time.
+func (a *attempt) checkFrozen() {
+	f := &a.frozen
+	if a.finished || f.untilLook() > 0 {
+		return
+	}
+	f.looked = boottime.Now()
+	if f.looks == nil {
+		f.looks = map[int]int{}
+	}
+	for _, pid := range f.pids {
+		if !isStopped(pid) || !a.isRunning() {
+			f.looks[pid] = 0
+			continue
+		}
+		if f.looks[pid]++; f.looks[pid] > looksPerLimit {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			f.looks[pid] = 0
+		}
+	}
+}
+
+// endStopped kills the processes if they are stopped, and may not be: the runner, which looks at
+// them, has nothing more to do.
+func (f *frozen) endStopped() {
+	for _, pid := range f.pids {
+		if f.limit > 0 && isStopped(pid) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// isStopped reports whether a process is stopped by a signal. One that a debugger has stopped is
+// not: its state is 't'.
+func isStopped(pid int) bool {
+	p, err := procfs.Read(procfs.System, pid)
+	return err == nil && p.State == 'T'
+}
+
+// isRunning tells whether a worker can do something or, when all have ended, an orphan can. Orphans
+// do not count while all workers are suspended: the tree is.
+func (a *attempt) isRunning() bool {
+	workers := false
+	for i := range a.states {
+		if s := &a.states[i]; s.runs() {
+			if !s.suspended {
+				return true
+			}
+			workers = true
+		}
+	}
+	if workers {
+		return false
+	}
+	for _, pid := range ownChildren() {
+		p, err := procfs.Read(procfs.System, pid)
+		if err == nil && p.State != 'T' && p.State != 'Z' && p.State != 'X' {
+			return true
+		}
+	}
+	return false
+}
