@@ -138,3 +138,22 @@ func TestHeldConnectionGoesOn(t *testing.T) {
 		t.Errorf("read %q, %v, want %q", text, err, want)
 	}
 }
+
+// TestLostAtOnce: an agent learns that a task has died as soon as nothing of its tree is left, also
+// if the agent, which lives, has a connection that the runner of the task holds.
+func TestLostAtOnce(t *testing.T) {
+	const heldWait = time.Second // of a runner whose agent has died
+	soon := false
+	for i := 0; i < 5 && !soon; i++ { // this machine may be busy
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			agent, task, _ := startConnected(t, 99)
+			killed := time.Now()
+			task.signal(syscall.SIGKILL)
+			agent.stdout.want("returned " + wrap.ErrRunner.Error())
+			soon = time.Since(killed) < heldWait
+		})
+	}
+	if !soon {
+		t.Errorf("the agent has always learned of the loss later than after %v", heldWait)
+	}
+}
