@@ -12,7 +12,6 @@ import (
 
 	"rdzv/cmd/rdzv/internal/advice"
 	"rdzv/cmd/rdzv/internal/announce"
-	"rdzv/cmd/rdzv/internal/exitorder"
 	"rdzv/cmd/rdzv/internal/files"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
@@ -46,7 +45,7 @@ func (a *app) exec(args []string) int {
 		e.report.Write(files.ByError, code, message)
 		e.end.By(err, code, message)
 		a.usage(err, "exec")
-		e.exit(code, exitorder.First{}, envmap.Placement{})
+		e.exit(code, turn.First{}, envmap.Placement{})
 		return code
 	}
 	e.report.Job, e.announce = local.Job, local.FirstOfNode()
@@ -65,7 +64,7 @@ func (a *app) exec(args []string) int {
 		}
 	}
 	e.events.Close()
-	e.exit(code, exitorder.FirstOf(result, e.host, local.Workers), local.Placement)
+	e.exit(code, firstFailed(result, e.host, local.Workers), local.Placement)
 	return code
 }
 
@@ -225,8 +224,22 @@ func (e *execution) endedBy(err error, code int) {
 	}
 }
 
+// firstFailed is the task whose worker failed first. host is the name of this node, workers the number
+// of workers of each task.
+func firstFailed(r agent.Result, host string, workers int) turn.First {
+	v := r.Verdict
+	if v == nil || v.Kind != rdzv.Failed || r.Unreported { // then that task has ended already
+		return turn.First{}
+	}
+	first := turn.First{Known: true, Own: r.Ended.Own, Local: envmap.Unknown}
+	if v.Host == host {
+		first.Local = v.LocalRank / max(workers, 1)
+	}
+	return first
+}
+
 // exit makes all tasks exit with code, this one last, and returns when it may.
-func (e *execution) exit(code int, first exitorder.First, own envmap.Placement) {
+func (e *execution) exit(code int, first turn.First, own envmap.Placement) {
 	e.others.exit(code, first)
-	e.turns.Await(exitorder.Of(own, e.app.env, code, first))
+	e.turns.Await(turn.Of(own, e.app.env, code, first))
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"rdzv/cmd/rdzv/internal/early"
-	"rdzv/cmd/rdzv/internal/exitorder"
 	"rdzv/cmd/rdzv/internal/role"
+	"rdzv/cmd/rdzv/internal/turn"
 	"rdzv/envmap"
 	"rdzv/internal/descriptor"
 	"rdzv/rdzv/agent"
@@ -63,8 +63,8 @@ func firstOf(files []*os.File) (n int) {
 }
 
 // exit makes the tasks exit with code.
-func (all otherTasks) exit(code int, first exitorder.First) {
+func (all otherTasks) exit(code int, first turn.First) {
 	for _, o := range all {
-		o.task.Exit(code, int(exitorder.Of(o.place, o.env, code, first)))
+		o.task.Exit(code, int(turn.Of(o.place, o.env, code, first)))
 	}
 }

@@ -1,4 +1,4 @@
-// Package turn lets a task of Open MPI 4 exit when mpirun waits for that, see package exitorder.
+// Package turn lets the tasks of a node exit in the order in which Open MPI 4 ends a job soonest.
 package turn
 
 import (
@@ -7,11 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/envmap"
 )
 
 // A Turn determines when a task exits after a failure. Open MPI 4 ends a job with SIGCONT, a wait
@@ -26,6 +30,58 @@ const (
 	AtOnce       Turn = iota // makes mpirun end the job
 	AfterSIGCONT             // exits when mpirun ends the job
 	EndsWaits                // ends both waits, then exits
+)
+
+// First is the task of the job that exits before all others; the zero value if there is none.
+type First struct {
+	Known bool
+	Own   bool // it is a task of this agent
+	Local int  // its local rank, if it is on this node; otherwise envmap.Unknown
+}
+
+// Of is the turn of a task that exits with code.
+func Of(place envmap.Placement, env envmap.Env, code int, first First) Turn {
+	name, _ := os.ReadFile("/proc/" + strconv.Itoa(os.Getppid()) + "/comm")
+	return turnOf(place, env, code, strings.TrimSpace(string(name)), first)
+}
+
+// turnOf is the turn of a task that exits with code. parent is the name of its parent process. It
+// is AtOnce unless mpirun ends the job because of the exit of this task or of the first one, as it
+// does by default.
+func turnOf(
+	place envmap.Placement, env envmap.Env, code int, parent string, first First,
+) Turn {
+	if place.Launcher != envmap.OpenMPI4 || code == 0 || !slices.Contains(daemons, parent) {
+		return AtOnce
+	}
+	for _, setting := range settings {
+		if _, set := env["OMPI_MCA_"+setting]; set {
+			return AtOnce
+		}
+	}
+	unknown := place.LocalRank == envmap.Unknown
+	ends := 0 // the local rank of the task that ends the waits
+	if first.Known && first.Local == 0 {
+		ends = 1
+	}
+	switch {
+	case first.Own && (first.Local == place.LocalRank || unknown),
+		!first.Known && (place.LocalRank == place.LocalSize-1 || unknown):
+		return AtOnce
+	case place.LocalRank == ends:
+		return EndsWaits
+	default:
+		return AfterSIGCONT
+	}
+}
+
+var (
+	// daemons are the names of processes that start and end Open MPI's tasks.
+	daemons = []string{"mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi", "orted"}
+	// settings change how Open MPI ends a job.
+	settings = []string{
+		"orte_abort_on_non_zero_status", "orte_enable_recovery", "odls_base_sigkill_timeout",
+	}
 )
 
 // Signals are the signals of the turns. They are caught from the start: mpirun may begin to end the
