@@ -48,7 +48,7 @@ func (all otherTasks) forAgent(c agent.Config) (list []agent.Task) {
 			Stdin: files[0], Stdout: files[1], Stderr: files[2],
 			Accessible: func(name string) bool { return slices.Contains(hello.Devices, name) },
 			Run:        t.Run, ReadFile: t.ReadFile, Remaining: t.Remaining,
-			Signals: t.Signals(), Lost: t.Lost(),
+			Signals: t.Signals(), Lost: t.Lost(), HasDied: t.HasDied,
 		})
 	}
 	return list

@@ -237,9 +237,11 @@ type Task struct {
 	ReadFile  func(name string) ([]byte, error)
 	Remaining func() []wrap.Process
 	// Signals is the source of the signals that the task's process receives. Lost is closed when the
-	// process has died.
+	// process has died and nothing of its tree is left; HasDied tells, when Run has returned
+	// wrap.ErrRunner, whether it has.
 	Signals *wrap.Source
 	Lost    <-chan struct{}
+	HasDied func() bool
 }
 
 // MaxJob is the longest name of a job, in bytes. It becomes a part of keys and of the workers'

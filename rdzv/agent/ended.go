@@ -172,15 +172,7 @@ func (w *workers) cannotRun(first, number int, err error) {
 
 // hasDied tells whether the process of a task has, if that is another one than this process.
 func hasDied(t *Local) bool {
-	if t.task == nil {
-		return false
-	}
-	select {
-	case <-t.task.Lost:
-		return true
-	default:
-		return false
-	}
+	return t.task != nil && t.task.HasDied()
 }
 
 // isLoss tells whether a runner has died and nothing is left.

@@ -49,7 +49,8 @@ func tasks(t *testing.T, ranks ...int) (own agent.Config, files []*os.File) {
 		t.Cleanup(signals.Close)
 		own.Tasks = append(own.Tasks, agent.Task{
 			PID: os.Getpid(), Environ: environ, Stdout: file, Run: wrap.Run,
-			Signals: signals, Lost: make(chan struct{}), Remaining: func() []wrap.Process { return nil },
+			Signals: signals, Lost: make(chan struct{}), HasDied: func() bool { return false },
+			Remaining: func() []wrap.Process { return nil },
 		})
 	}
 	own.Environ, own.Stdout = own.Tasks[0].Environ, files[0]
@@ -203,7 +204,7 @@ func killed(tree wrap.Tree, why error) (results []wrap.Result) {
 
 // Whether a task has died, or only the runner of its workers, does not depend on how the errors are
 // written.
-func TestTaskOrHolderLost(t *testing.T) {
+func TestTaskOrRunnerLost(t *testing.T) {
 	inTask := fmt.Errorf("in the task: %w", wrap.ErrRunner)
 	for _, test := range []struct {
 		died   bool
@@ -219,7 +220,7 @@ func TestTaskOrHolderLost(t *testing.T) {
 		{true, nil, wrap.ErrRunner, "lost the task of rank 2"},
 	} {
 		c, gone := failing(t), make(chan struct{})
-		c.Tasks[1].Lost = gone
+		c.Tasks[1].Lost, c.Tasks[1].HasDied = gone, func() bool { return test.died }
 		c.Tasks[1].Run = func(_ context.Context, tree wrap.Tree) ([]wrap.Result, error) {
 			if test.died {
 				close(gone)

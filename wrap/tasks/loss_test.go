@@ -179,6 +179,9 @@ func testTaskKilled(t *testing.T, victim string) {
 		t.Errorf("processes left: %v", left)
 	}
 	r := await(t, "Ended", lost)
+	if died := task.HasDied(); died != (victim == "task") {
+		t.Errorf("the task has died: %t", died)
+	}
 	if o.err != wrap.ErrRunner || r.Err != wrap.ErrRunner || !r.Stopped || r.PID == 0 {
 		t.Errorf("Run = %+v, %v", o.results, o.err)
 	}

@@ -18,6 +18,7 @@ type Task struct {
 	files   [3]*os.File
 	more    []*os.File
 	signals *wrap.Source
+	died    chan struct{} // closed at the end of the connection
 	lost    chan struct{}
 
 	mu       sync.Mutex
@@ -29,6 +30,7 @@ type Task struct {
 func (m *helloMessage) task(s *frames.Socket, fds []int) *Task {
 	t := &Task{
 		socket: s, signals: wrap.RemoteSignals(), lost: make(chan struct{}),
+		died:   make(chan struct{}),
 		runner: wrap.NewRunner(frames.New(fds[0]), m.Runner), replaced: make(chan struct{}),
 		hello: Hello{
 			PID: m.PID, Args: m.Args, Env: m.Env, Dir: string(m.Dir), Devices: m.Devices,
@@ -55,6 +57,7 @@ func (t *Task) read() {
 			break
 		}
 	}
+	close(t.died) // before the socket is closed: see HasDied
 	t.socket.Close()
 	<-t.now().Lost()
 	t.signals.Close()
@@ -109,6 +112,18 @@ func (t *Task) Signals() *wrap.Source { return t.signals }
 // Lost is closed when the task has died, or has exited as Exit has ordered. Nothing of its tree is
 // left then, as far as it can be killed.
 func (t *Task) Lost() <-chan struct{} { return t.lost }
+
+// HasDied tells whether the process of the task has died, or has exited, also if its tree has not
+// ended yet. If Run has returned wrap.ErrRunner it tells that from the death of the runner alone.
+func (t *Task) HasDied() bool {
+	ended := t.socket.HasEnded()
+	select {
+	case <-t.died:
+		return true
+	default:
+		return ended
+	}
+}
 
 // Run is wrap.Run in the task. If a runner has died it waits for the next one.
 func (t *Task) Run(ctx context.Context, tree wrap.Tree) ([]wrap.Result, error) {
