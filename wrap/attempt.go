@@ -3,6 +3,7 @@ package wrap
 import (
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -50,6 +51,7 @@ type state struct {
 	tail      *tee.Tail        // of stderr, or of both; nil without Worker.Output or Capture
 	within    bool             // the agent has been told that what is shown ends within a line
 	toldAt    time.Time        // when it was told something of the output
+	reporting atomic.Bool      // that is about to be sent
 	joined    bool             // the end that is kept is of both
 	mu        *sync.Mutex      // for the next two
 	logged    bool             // there is a log, and it has not been given up
@@ -110,7 +112,9 @@ func (a *attempt) step(scan bool) {
 	a.checkLease()
 	a.checkFrozen()
 	a.advance(now, scan)
-	a.outputs.tell(now)
+	if !a.finished {
+		a.outputs.tell(now)
+	}
 	a.startNext()
 	a.endIfEmpty()
 }
@@ -146,9 +150,10 @@ func (a *attempt) finish(survivors []int) {
 	if len(survivors) > 0 {
 		err = cannotKill(named(survivors))
 	}
+	hangs := a.queue.starts // what it starts later would not be of the next tree
 	a.reports.add(func() {
 		a.outputs.close()
-		m := doneMessage{Ran: true, Err: failureOf(err)}
+		m := doneMessage{Ran: true, Ends: hangs, Err: failureOf(err)}
 		for i := range a.states {
 			if a.states[i].tail != nil {
 				m.Output = append(m.Output, a.outputs.message(i))
@@ -161,6 +166,9 @@ func (a *attempt) finish(survivors []int) {
 		}
 		a.reports.add(func() { // after the losses that close has found
 			a.supervisor.send(treeEnded, m)
+			if hangs {
+				os.Exit(0)
+			}
 			close(a.done)
 		})
 	})
@@ -294,12 +302,23 @@ func (a *attempt) suspended(s *state, signal syscall.Signal) {
 			}
 		}
 	}
+	if s.byShell {
+		a.reportSuspended()
+	}
+}
+
+// reportSuspended reports it if a terminal or a shell has stopped all running workers.
+func (a *attempt) reportSuspended() {
+	some := false
 	for i := range a.states {
-		if w := &a.states[i]; w.runs() && !w.byShell {
-			return
+		if w := &a.states[i]; w.runs() {
+			if !w.byShell {
+				return
+			}
+			some = true
 		}
 	}
-	if s.byShell && !a.queue.starts {
+	if some && !a.queue.starts {
 		a.report(suspended, nil)
 	}
 }

@@ -33,7 +33,7 @@ func newChildren() *children {
 func (c *children) watch() {
 	for {
 		var info siginfo
-		const events = unix.WEXITED | unix.WSTOPPED | unix.WCONTINUED | unix.WNOWAIT | unix.WALL
+		const events = unix.WEXITED | unix.WSTOPPED | unix.WCONTINUED | unix.WNOWAIT
 		err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&info)), events, nil)
 		switch {
 		case err == nil:
@@ -58,11 +58,11 @@ type siginfo struct {
 func (c *children) take(pid int) (status syscall.WaitStatus, ok bool) {
 	defer func() { c.taken <- struct{}{} }()
 	if pid == 0 { // a worker may have been started meanwhile
-		const ended = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT | unix.WALL
+		const ended = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT
 		c.none = errors.Is(unix.Waitid(unix.P_ALL, 0, nil, ended, nil), unix.ECHILD)
 		return 0, false
 	}
-	const options = syscall.WNOHANG | syscall.WUNTRACED | unix.WCONTINUED | unix.WALL
+	const options = syscall.WNOHANG | syscall.WUNTRACED | unix.WCONTINUED
 	got, err := syscall.Wait4(pid, &status, options, nil)
 	return status, err == nil && got == pid
 }

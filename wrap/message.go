@@ -200,6 +200,7 @@ type outputMessage struct {
 // doneMessage says that nothing of the tree is left, or why it was not run: then Ran is false.
 type doneMessage struct {
 	Ran    bool
+	Ends   bool // the runner ends, because a start hangs in the kernel
 	Err    *failure
 	Output []outputMessage // of the workers of which something is known
 }

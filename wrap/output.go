@@ -263,9 +263,22 @@ func (o *outputs) tell(now time.Time) {
 		state, before := s.tail.Told()
 		if state.Last != before.Last || state.Lines != before.Lines || state.Within != before.Within {
 			s.within, s.toldAt = state.Within, now
-			o.attempt.report(wrote, o.message(i))
+			o.report(i)
 		}
 	}
+}
+
+// report reports what is known of the output of a worker when it is sent: an agent that is stopped
+// does not read for a while.
+func (o *outputs) report(i int) {
+	s := &o.attempt.states[i]
+	if s.reporting.Swap(true) {
+		return
+	}
+	o.attempt.reports.add(func() {
+		s.reporting.Store(false)
+		o.attempt.supervisor.send(wrote, o.message(i))
+	})
 }
 
 // message is what is known of the output of a worker.

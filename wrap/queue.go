@@ -29,9 +29,6 @@ func (a *attempt) startNext() {
 		a.phase != atWork {
 		return
 	}
-	if q.next == 0 {
-		debug.SetGCPercent(-1) // see starter
-	}
 	q.starts = true
 	a.starter.requests <- startRequest{a, q.next}
 	q.next++
@@ -61,6 +58,7 @@ func (a *attempt) started(r startResult) {
 		}
 		err := fmt.Errorf("cannot start %q: %w", a.tree.Workers[r.worker].Path, r.err)
 		a.ended(r.worker, Result{Code: code, Err: err})
+		a.reportSuspended()
 		return
 	}
 	s.pid, s.startedAt = r.pid, r.at

@@ -50,6 +50,7 @@ func (r *Runner) Run(ctx context.Context, t Tree) ([]Result, error) {
 	defer t.Lease.drop(leased)
 	if r.process != nil {
 		r.process.BeginTree()
+		defer r.process.EndTree()
 	}
 	defer t.Source.listen(c)()
 	r.setCall(c)
@@ -69,7 +70,10 @@ func (r *Runner) setCall(c *call) {
 
 // lateMargin is how much longer than its grace a runner may take to end its tree, with all that it
 // does then, before it is killed.
-const lateMargin = 10 * time.Second
+const (
+	lateMargin = 10 * time.Second
+	lateAgain  = 2 * time.Second
+)
 
 // supervise tells the runner what it is to do until its tree has ended, or it is lost.
 func (r *Runner) supervise(ctx context.Context, c *call, leased <-chan struct{}) ([]Result, error) {
@@ -77,6 +81,7 @@ func (r *Runner) supervise(ctx context.Context, c *call, leased <-chan struct{})
 	done, signals := ctx.Done(), t.Signals
 	now, dump, kill := t.StartNow, t.DumpStacks, t.Kill
 	var late <-chan time.Time
+	lates := 0
 	for {
 		select {
 		case m := <-c.done:
@@ -105,8 +110,18 @@ func (r *Runner) supervise(ctx context.Context, c *call, leased <-chan struct{})
 			_ = r.order(dumpStacks, nil)
 		case <-leased:
 			_ = r.order(setLimit, t.Lease.limit())
-		case <-late: // it hangs
-			r.kill()
+		case <-late:
+			switch lates++; lates {
+			case 1: // both may have been stopped until now
+				late = time.After(lateAgain)
+			case 2: // it hangs
+				r.kill()
+				late = time.After(lateMargin)
+			default: // in the kernel, as in a write to a log
+				r.conn.Close()
+				<-r.unread
+				return c.abandoned()
+			}
 		}
 	}
 }
@@ -126,6 +141,12 @@ func stopFor(cause error) stopOrder {
 
 // returned returns the results of Run when nothing of the tree is left.
 func (c *call) returned(m doneMessage) ([]Result, error) {
+	if m.Ends {
+		select {
+		case <-c.runner.lost: // another Run is to see that
+		case <-time.After(lateAgain):
+		}
+	}
 	if !m.Ran {
 		return nil, m.Err.error()
 	}
@@ -162,9 +183,16 @@ func (c *call) abandoned() ([]Result, error) {
 // left is what is known of the processes that the runner has left: the statuses of those that have
 // ended, and an error about those that have not.
 func (r *Runner) left() (map[int]syscall.WaitStatus, error) {
-	switch p := r.process; {
-	case p == nil:
+	p := r.process
+	if p == nil {
 		return nil, nil
+	}
+	select {
+	case <-p.Done:
+	default: // it hangs in the kernel
+		return nil, nil
+	}
+	switch {
 	case len(p.Left) > 0:
 		return p.Statuses, cannotKill(named(p.Left))
 	default:

@@ -20,6 +20,7 @@ type Runner struct {
 	conn    *frames.Socket
 	pid     int
 	process *parent.Runner // nil if another process has started it
+	unread  chan struct{}  // closed when nothing more is received
 	lost    chan struct{}
 
 	mu      sync.Mutex
@@ -51,6 +52,7 @@ func NewRunner(conn *frames.Socket, pid int) *Runner { return newRunner(conn, pi
 func newRunner(conn *frames.Socket, pid int, process *parent.Runner) *Runner {
 	r := &Runner{
 		conn: conn, pid: pid, process: process, lost: make(chan struct{}),
+		unread:  make(chan struct{}),
 		pending: map[int]chan answer{},
 	}
 	go r.read()
@@ -77,13 +79,14 @@ func (r *Runner) Close() {
 }
 
 // order sends an order. A runner that does not read it for 10 s is killed, as it is lost if it has
-// died: neither is an error. There is one if the order cannot be sent to any runner.
+// died: neither is an error. There is one if the order could not be sent.
 func (r *Runner) order(kind uint8, value any, files ...*os.File) error {
 	err := r.conn.Send(kind, value, files...)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		r.kill()
-	case errors.Is(err, frames.ErrTooLarge):
+	case errors.Is(err, os.ErrClosed), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
+	default:
 		return err
 	}
 	return nil
@@ -108,6 +111,7 @@ func (r *Runner) read() {
 		}
 	}
 	r.conn.Close()
+	close(r.unread)
 	if r.process != nil {
 		<-r.process.Done
 	}

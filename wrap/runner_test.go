@@ -1,6 +1,8 @@
 package wrap
 
 import (
+	"os"
+	"os/exec"
 	"slices"
 	"syscall"
 	"testing"
@@ -45,5 +47,48 @@ func TestSeveralTrees(t *testing.T) {
 		if left := r.Remaining(); len(left) > 0 {
 			t.Fatalf("left: %v", left)
 		}
+	}
+}
+
+// TestRunnerDiesBetweenTrees: the death of a runner that runs nothing does not concern the other
+// children of this process.
+func TestRunnerDiesBetweenTrees(t *testing.T) {
+	nothingLeft(t)
+	r, err := StartRunner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Run(t.Context(), Tree{Workers: []Worker{sh(t, "exit 0")}}); err != nil {
+		t.Fatal(err)
+	}
+	child := exec.CommandContext(t.Context(), "sleep", "1000")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(r.pid, syscall.SIGKILL)
+	<-r.Lost()
+	if state, err := readState(child.Process.Pid); err != nil || state == 'Z' {
+		t.Errorf("another child is in state %c, %v", state, err)
+	}
+	_ = child.Process.Kill()
+	_ = child.Wait()
+	if _, err := r.Run(t.Context(), Tree{Workers: []Worker{sh(t, "exit 0")}}); err != ErrRunner {
+		t.Errorf("Run: %v, want %v", err, ErrRunner)
+	}
+}
+
+// TestClosedFile: a tree whose files are closed is not run.
+func TestClosedFile(t *testing.T) {
+	nothingLeft(t)
+	closed, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	w := sh(t, "exit 0")
+	w.Stdout = closed
+	if results, err := Run(t.Context(), Tree{Workers: []Worker{w}}); err == nil || results != nil {
+		t.Errorf("Run = %+v, %v, want an error", results, err)
 	}
 }

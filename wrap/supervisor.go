@@ -134,10 +134,11 @@ func (s *supervisor) run(task int) {
 		case <-taskEnded:
 			taskEnded = nil
 			s.muted.Store(true) // the agent reads the end of the connection when nothing is left
+			s.conn.EndSending()
 			s.abandon()
 		case r := <-s.starter.results:
 			s.children.started()
-			if a := s.attempt; a != nil {
+			if a := s.attempt; a != nil && !a.finished {
 				a.started(r)
 			}
 		case pid := <-s.children.changes:
@@ -261,13 +262,13 @@ func (s *supervisor) take(f *frames.Frame) error {
 
 // begin begins to run a tree.
 func (s *supervisor) begin(f *frames.Frame) error {
-	var files []*os.File
-	for _, fd := range f.Files {
-		files = append(files, os.NewFile(uintptr(fd), "of the agent"))
-	}
 	var m treeMessage
 	if err := f.Decode(&m); err != nil {
 		return err
+	}
+	var files []*os.File
+	for _, fd := range f.Files {
+		files = append(files, os.NewFile(uintptr(fd), "of the agent"))
 	}
 	tree, err := m.tree(files)
 	if err == nil {

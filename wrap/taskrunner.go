@@ -36,6 +36,7 @@ func StartTaskRunner() (*TaskRunner, error) {
 		t.Close()
 		return nil, err
 	}
+	t.process.BeginTree() // the agent knows when there is one
 	return t, nil
 }
 

@@ -224,8 +224,8 @@ func (e *execution) endedBy(err error, code int) {
 	}
 }
 
-// firstFailed is the task whose worker failed first. host is the name of this node, workers the number
-// of workers of each task.
+// firstFailed is the task whose worker failed first. host is the name of this node, workers the
+// number of workers of each task.
 func firstFailed(r agent.Result, host string, workers int) turn.First {
 	v := r.Verdict
 	if v == nil || v.Kind != rdzv.Failed || r.Unreported { // then that task has ended already

@@ -100,10 +100,11 @@ func (s *server) serve() (code, turn int, err error) {
 				return CodeLost, 0, fmt.Errorf("%w: %w", ErrAgent, err)
 			}
 		case o, ordered := <-s.exits:
-			s.endRunner()
 			if !ordered {
+				s.endRunner(lostWait)
 				return CodeLost, 0, ErrAgent
 			}
+			s.endRunner(exitWait)
 			return o.Code, o.Turn, nil
 		}
 	}
@@ -122,14 +123,17 @@ func (s *server) replaceRunner() error {
 	return runner.Socket().Close()
 }
 
-// endWait is how long a task waits for the end of a runner that has nothing to do, which a write to
-// a log can delay for ever that hangs in the kernel.
-const endWait = 2 * time.Second
+// How long a task waits for the end of its runner, which a write to a log can delay for ever that
+// hangs in the kernel: of one that has nothing to do, or that has to kill its tree because the
+// agent has died.
+const (
+	exitWait = 2 * time.Second
+	lostWait = 15 * time.Second
+)
 
 // endRunner waits until the runner has ended, as it does when the agent has closed its connection.
-// If the agent has died, that takes as long as it takes to kill the tree.
-func (s *server) endRunner() {
-	late := time.NewTimer(endWait)
+func (s *server) endRunner(wait time.Duration) {
+	late := time.NewTimer(wait)
 	defer late.Stop()
 	for alive := true; alive; {
 		select {

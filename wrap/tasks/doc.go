@@ -22,8 +22,8 @@
 //	the task dies                 its runner kills the tree; when nothing is left the agent reads the
 //	                              end of the connection: wrap.ErrRunner
 //	the task is stopped           after Tree.FrozenLimit its runner kills it
-//	the runner dies, or is        the task kills the tree and exits with CodeLost: wrap.ErrRunner
-//	stopped for 2 s
+//	the runner dies, or is        the task kills the tree: wrap.ErrRunner; then it starts another
+//	stopped for 2 s               runner, for the next tree
 //
 // A task is a process before package main is initialised, and before the packages of which main
 // needs many: this package must not import package net, and what needs it.

@@ -24,6 +24,7 @@ type Task struct {
 	mu       sync.Mutex
 	runner   *wrap.Runner
 	replaced chan struct{} // closed when there is another one
+	exiting  bool          // there is to be no other one
 }
 
 // task is a task that has introduced itself, with its descriptors, at least four.
@@ -79,6 +80,10 @@ func (t *Task) take(f *frames.Frame) error {
 		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		if t.exiting {
+			frames.CloseAll(f.Files)
+			return nil
+		}
 		t.runner.Close()
 		t.runner = wrap.NewRunner(frames.New(f.Files[0]), pid)
 		close(t.replaced)
@@ -155,14 +160,22 @@ func (t *Task) Remaining() []wrap.Process { return t.now().Remaining() }
 // Exit makes Serve return in the task: with a code, and with a turn, which says when the task is to
 // exit and means nothing to this package. Run must have returned.
 func (t *Task) Exit(code, turn int) {
-	t.now().Close()
+	t.endRunner()
 	_ = t.socket.Send(exit, exitOrder{code, turn}) // or it has died
+}
+
+// endRunner ends the runner, and any other that the task is about to start.
+func (t *Task) endRunner() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.exiting = true
+	t.runner.Close()
 }
 
 // Close ends the connection: a task that has not been told to exit kills its workers, and exits
 // with CodeLost. It returns when nothing uses the files any more.
 func (t *Task) Close() {
-	t.now().Close()
+	t.endRunner()
 	t.socket.Close()
 	<-t.lost
 	for _, f := range append(t.files[:], t.more...) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ type Socket struct {
 	file    *os.File
 	raw     syscall.RawConn
 	patient bool // see BePatient
+	ended   atomic.Bool
 	sending sync.Mutex
 	parser  parser
 	space   []byte // for what is received next
@@ -44,17 +46,17 @@ func (s *Socket) Close() {
 	_ = s.file.Close()
 }
 
-// Release closes the descriptor, and leaves the connection to the other processes that have it.
-func (s *Socket) Release() { _ = s.file.Close() }
+// EndSending ends what waits in Send, which then always fails.
+func (s *Socket) EndSending() {
+	s.ended.Store(true)
+	_ = s.file.SetWriteDeadline(time.Unix(1, 0))
+}
 
 // BePatient lets a send take any time, from now on.
 func (s *Socket) BePatient() { s.patient = true }
 
 // SetReadDeadline is until when Receive waits; zero is for ever.
 func (s *Socket) SetReadDeadline(t time.Time) { _ = s.file.SetReadDeadline(t) }
-
-// Descriptor is that of the socket, which remains its own.
-func (s *Socket) Descriptor() (int, error) { return descriptor.Of(s.file) }
 
 // HasEnded tells whether the other end has been closed.
 func (s *Socket) HasEnded() (ended bool) {
@@ -98,8 +100,8 @@ func (s *Socket) Send(k uint8, value any, files ...*os.File) error {
 	}
 	for _, file := range files {
 		fd, err := descriptor.Of(file)
-		if err != nil {
-			return err
+		if err != nil { // not the error of a closed socket
+			return fmt.Errorf("cannot pass file %q: %v", file.Name(), err)
 		}
 		f.Files = append(f.Files, fd)
 	}
@@ -115,7 +117,7 @@ func (s *Socket) Send(k uint8, value any, files ...*os.File) error {
 func (s *Socket) write(text []byte, files []int) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
-	if !s.patient {
+	if !s.patient && !s.ended.Load() {
 		_ = s.file.SetWriteDeadline(time.Now().Add(sendWait))
 	}
 	for len(text) > 0 {
@@ -143,8 +145,11 @@ func (s *Socket) sendOnce(text, oob []byte) (n int, err error) {
 		}
 		return !errors.Is(err, unix.EAGAIN)
 	})
-	if errWait != nil {
+	switch {
+	case errors.Is(errWait, os.ErrDeadlineExceeded):
 		return 0, errWait
+	case errWait != nil: // package poll has its own error
+		return 0, os.ErrClosed
 	}
 	return n, err
 }

@@ -28,7 +28,7 @@ type Runner struct {
 	Done <-chan struct{} // closed when it has ended, and nothing of its tree is left
 
 	mu        sync.Mutex
-	unrelated map[int]bool // children that this process had before the runner's tree
+	unrelated map[int]bool // children that this process had before the tree; nil if there is none
 
 	// The following are set when Done is closed.
 	Died     bool                       // it has not ended by itself
@@ -58,7 +58,7 @@ func Start(sockets ...int) (*Runner, error) {
 	}
 	runners.pids[pid] = true
 	done := make(chan struct{})
-	r := &Runner{PID: pid, Done: done, unrelated: childrenExcept(runners.pids)}
+	r := &Runner{PID: pid, Done: done}
 	go r.watch(done)
 	return r, nil
 }
@@ -71,6 +71,20 @@ func (r *Runner) BeginTree() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unrelated = childrenExcept(runners.pids)
+}
+
+// EndTree is called when nothing of the tree is left: if the runner dies later, it has left
+// nothing.
+func (r *Runner) EndTree() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unrelated = nil
+}
+
+func (r *Runner) hasTree() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unrelated != nil
 }
 
 // Kill kills the runner, and thereby its workers.
@@ -97,7 +111,7 @@ func (r *Runner) watch(done chan<- struct{}) {
 	runners.Lock()
 	delete(runners.pids, r.PID)
 	runners.Unlock()
-	if r.Died = !status.Exited() || status.ExitStatus() != 0; r.Died {
+	if r.Died = !status.Exited() || status.ExitStatus() != 0; r.Died && r.hasTree() {
 		r.sweep()
 	}
 }

@@ -72,6 +72,7 @@ func start(t *testing.T, role string) (r *Runner, first string, socket int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.BeginTree()
 	t.Cleanup(func() { r.Kill(); <-r.Done })
 	b := make([]byte, 100)
 	n, err := unix.Read(ends[0], b)

@@ -220,7 +220,7 @@ func (t *Tee) perform(turn int, s stage) bool {
 // or a launcher as if it wrote there itself.
 func (t *Tee) limit() time.Duration {
 	switch {
-	case t.stage == logging:
+	case t.stage == logging && t.Log >= 0 && t.lost < 0:
 		return LogWait
 	case t.closing:
 		return showWait
