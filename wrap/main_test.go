@@ -162,11 +162,17 @@ func marked(mark string) []Process {
 			continue
 		}
 		pid, _ := strconv.Atoi(strings.Split(f, "/")[2])
-		if s, err := procfs.Read(procfs.System, pid); err == nil && s.State != 'Z' && s.Name != parent.Name {
+		if s, err := procfs.Read(procfs.System, pid); err == nil && s.State != 'Z' && !isRunner(pid) {
 			found = append(found, Process{pid, s.Name})
 		}
 	}
 	return found
+}
+
+// isRunner tells whether a process is a runner, also one that has just been executed.
+func isRunner(pid int) bool {
+	line := procfs.Arguments(procfs.System, pid)
+	return len(line) > 0 && line[0] == parent.Name
 }
 
 // eventually waits until ok, at most 20 s. what describes that.

@@ -93,7 +93,8 @@ func start(t *testing.T, role, addr string, change ...func(*exec.Cmd)) *process 
 	out, reading := newBuffer(t)
 	p := &process{exec.Command("/proc/self/exe"), t, make(chan struct{}), w, out}
 	p.Args[0] = role
-	p.Env = append(os.Environ(), roleEnv+"="+role, addrEnv+"="+addr, markerEnv+"="+marker(t))
+	p.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", // with -race a process ends 1 s later
+		roleEnv+"="+role, addrEnv+"="+addr, markerEnv+"="+marker(t))
 	p.Stdout, p.Stderr, p.ExtraFiles = reading, reading, []*os.File{r}
 	for _, f := range change {
 		f(p.Cmd)
@@ -269,11 +270,17 @@ func marked(t *testing.T) (pids []int) {
 			continue
 		}
 		pid, _ := strconv.Atoi(strings.Split(f, "/")[2])
-		if s, err := procfs.Read(procfs.System, pid); err == nil && s.State != 'Z' && s.Name != "tree-runner" {
+		if s, err := procfs.Read(procfs.System, pid); err == nil && s.State != 'Z' && !isRunner(pid) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// isRunner tells whether a process is a runner, also one that has just been executed.
+func isRunner(pid int) bool {
+	line := procfs.Arguments(procfs.System, pid)
+	return len(line) > 0 && line[0] == "tree-runner"
 }
 
 // state is that of a process as ps shows it.
