@@ -3,6 +3,7 @@ package wrap
 import (
 	"errors"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 	"unsafe"
@@ -30,21 +31,38 @@ func newChildren() *children {
 
 // watch waits for changes. It does not return. A child is reaped by take, so that its pid is its
 // own until then.
+//
+// SIGCHLD wakes it: while a goroutine waits in waitid(2) Go looks ten times per second whether it
+// can use its processor.
 func (c *children) watch() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGCHLD)
 	for {
-		var info siginfo
-		const events = unix.WEXITED | unix.WSTOPPED | unix.WCONTINUED | unix.WNOWAIT
-		err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&info)), events, nil)
-		switch {
-		case err == nil:
-			c.changes <- int(info.PID)
-			<-c.taken
-		case errors.Is(err, unix.ECHILD):
-			c.changes <- 0
-			<-c.taken
-			<-c.more
+		if c.next() {
+			continue
+		}
+		select {
+		case <-signals:
+		case <-c.more:
 		}
 	}
+}
+
+// next delivers a change, or that there are no children. It reports whether there may be others.
+func (c *children) next() bool {
+	var info siginfo
+	const events = unix.WEXITED | unix.WSTOPPED | unix.WCONTINUED | unix.WNOWAIT | unix.WNOHANG
+	err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&info)), events, nil)
+	switch {
+	case errors.Is(err, unix.ECHILD):
+		c.changes <- 0
+	case err == nil && info.PID != 0:
+		c.changes <- int(info.PID)
+	default:
+		return false
+	}
+	<-c.taken
+	return err == nil
 }
 
 // siginfo is the kernel's, as waitid(2) fills it. unix.Siginfo has the same size.

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -52,14 +52,17 @@ func Start(sockets ...int) (*Runner, error) {
 	}
 	runners.Lock()
 	defer runners.Unlock()
+	changes := make(chan os.Signal, 1)
+	signal.Notify(changes, syscall.SIGCHLD)
 	pid, err := execute(sockets)
 	if err != nil {
+		signal.Stop(changes)
 		return nil, fmt.Errorf("cannot start the runner: %w", err)
 	}
 	runners.pids[pid] = true
 	done := make(chan struct{})
 	r := &Runner{PID: pid, Done: done}
-	go r.watch(done)
+	go r.watch(changes, done)
 	return r, nil
 }
 
@@ -104,16 +107,21 @@ func subreaperError(err error) error {
 	return fmt.Errorf(text, err)
 }
 
-// watch waits for the end of the runner.
-func (r *Runner) watch(done chan<- struct{}) {
-	defer close(done)
-	status := r.await()
+// watch waits for the end of the runner. SIGCHLD wakes it: while a goroutine waits in waitid(2) Go
+// looks ten times per second whether it can use its processor.
+func (r *Runner) watch(changes chan os.Signal, done chan<- struct{}) {
+	status, ended := r.look()
+	for ; !ended; status, ended = r.look() {
+		<-changes
+	}
 	runners.Lock()
 	delete(runners.pids, r.PID)
 	runners.Unlock()
 	if r.Died = !status.Exited() || status.ExitStatus() != 0; r.Died && r.hasTree() {
 		r.sweep()
 	}
+	close(done)
+	signal.Stop(changes)
 }
 
 // maxStopped is how long a runner may be stopped while this process runs, and stopStep is how often
@@ -123,30 +131,24 @@ const (
 	stopStep   = 100 * time.Millisecond
 )
 
-// await waits for the end of the runner, and kills it if it is stopped for maxStopped.
-func (r *Runner) await() (status syscall.WaitStatus) {
+// look takes the changes of the runner, and kills it if it is stopped for maxStopped. It reports
+// whether it has ended.
+func (r *Runner) look() (status syscall.WaitStatus, ended bool) {
 	for {
-		var info siginfo
-		const events = unix.WEXITED | unix.WSTOPPED | unix.WCONTINUED | unix.WNOWAIT
-		err := unix.Waitid(unix.P_PID, r.PID, (*unix.Siginfo)(unsafe.Pointer(&info)), events, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		_, err = syscall.Wait4(r.PID, &status, syscall.WUNTRACED|unix.WCONTINUED, nil)
+		const options = syscall.WNOHANG | syscall.WUNTRACED | unix.WCONTINUED
+		pid, err := syscall.Wait4(r.PID, &status, options, nil)
 		switch {
-		case err != nil, status.Exited(), status.Signaled(): // with an error it was reaped elsewhere
-			return status
+		case errors.Is(err, unix.EINTR):
+		case err != nil: // it was reaped elsewhere
+			return status, true
+		case pid == 0:
+			return status, false
+		case status.Exited(), status.Signaled():
+			return status, true
 		case status.Stopped():
 			r.endStopped()
 		}
 	}
-}
-
-// siginfo is the kernel's, as waitid(2) fills it. unix.Siginfo has the same size.
-type siginfo struct {
-	Signo, Errno, Code, _ int32
-	PID, UID, Status      int32
-	_                     [100]byte
 }
 
 // endStopped kills the runner unless it is continued.

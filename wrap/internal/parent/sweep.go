@@ -1,12 +1,15 @@
 package parent
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdzv/internal/procfs"
 )
@@ -37,6 +40,7 @@ func childrenExcept(some map[int]bool) map[int]bool {
 // die.
 func (r *Runner) sweep() {
 	r.Statuses = map[int]syscall.WaitStatus{}
+	empty := 0 // how often in succession there were none: one that is adopted meanwhile may be missing
 	for until := time.Now().Add(sweepWait); ; time.Sleep(sweepInterval) {
 		left, err := r.related()
 		for _, pid := range left {
@@ -46,8 +50,11 @@ func (r *Runner) sweep() {
 				r.Statuses[pid] = status
 			}
 		}
+		if empty++; len(left) > 0 || err != nil {
+			empty = 0
+		}
 		switch {
-		case len(left) == 0 && err == nil:
+		case empty > 2, hasNoChildren():
 			return
 		case time.Now().Before(until):
 		case err != nil:
@@ -58,6 +65,12 @@ func (r *Runner) sweep() {
 			return
 		}
 	}
+}
+
+// hasNoChildren tells whether this process has none at all.
+func hasNoChildren() bool {
+	const options = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT
+	return errors.Is(unix.Waitid(unix.P_ALL, 0, nil, options, nil), unix.ECHILD)
 }
 
 // related are the children of this process that were the runner's.
