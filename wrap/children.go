@@ -198,8 +198,12 @@ func isStopped(pid int) bool {
 }
 
 // isRunning tells whether a worker can do something or, when all have ended, an orphan can. Orphans
-// do not count while all workers are suspended: the tree is.
+// do not count while all workers are suspended: the tree is. A lease that is over has suspended it
+// too, even if a worker is not shown as stopped: it may be in vfork(2), and its child is.
 func (a *attempt) isRunning() bool {
+	if a.lease.stopped != nil {
+		return false
+	}
 	workers := false
 	for i := range a.states {
 		if s := &a.states[i]; s.runs() {
