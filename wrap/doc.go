@@ -55,7 +55,8 @@
 //	                                                             the workers are stopped, SIGSTOP
 //	                                                             to all as soon as they are
 //	                                                             continued, and then SIGCONT after
-//	                                                             Renew, or SIGKILL
+//	                                                             Renew, or SIGKILL after Revoke or
+//	                                                             the end of ctx
 //	Lease.Revoke is called        results, nil                   SIGKILL to all
 //	a log cannot be written, or   LogLost is called, Run goes on the worker continues without it
 //	does not respond for 5 s

@@ -26,7 +26,8 @@ type Lease struct {
 type limit struct {
 	Until   time.Duration // 0 is without a limit
 	Renewed time.Duration // when Until was last changed
-	Revoked bool          // everything is to be killed
+	Revoked bool          // it does not change any more
+	Kill    bool          // it was revoked before it was over: everything is to be killed
 }
 
 func (l limit) over() bool { return l.Until != 0 && boottime.Now() >= l.Until }
@@ -49,8 +50,11 @@ func (l *Lease) Expire() {
 	})
 }
 
-// Revoke ends the lease now, unless it is over, for ever: everything is killed at once.
-func (l *Lease) Revoke() { l.change(true, func(n *limit) { n.Revoked = !n.over() }) }
+// Revoke ends the lease now, for ever: everything is killed at once. If it is over, workers that
+// have received SIGTERM keep the rest of Tree.LeaseGrace.
+func (l *Lease) Revoke() {
+	l.change(true, func(n *limit) { n.Revoked, n.Kill = true, !n.over() })
+}
 
 // OverFor is for how long the lease has been over; 0 if it is not.
 func (l *Lease) OverFor() time.Duration {

@@ -65,7 +65,7 @@ func (h *hold) continued() { h.searchAt, h.pause = 0, firstPause }
 
 // limit takes over a change of the lease.
 func (a *attempt) limit(l limit) {
-	if l.Revoked {
+	if l.Kill {
 		a.kill()
 		return
 	}
@@ -96,6 +96,10 @@ func (a *attempt) checkLease() {
 	switch end := h.limit.Until + a.tree.LeaseGrace; {
 	case a.phase == killing:
 	case a.phase == atWork && (h.paused || h.stopped != nil || a.areSuspended()):
+		if h.limit.Revoked {
+			a.kill()
+			return
+		}
 		a.stopAll(now)
 	case now >= end:
 		h.told = h.told || a.phase == atWork

@@ -17,12 +17,11 @@ import (
 // TestTable goes through the table of events in doc.go: what dies, hangs or is stopped, and what
 // follows. It knows of package wrap what its users know, and of the processes what /proc shows.
 //
-// Other tests have the rows: Lease is over, or revoked (TestLease), or over while all are stopped
-// (TestContinuedTree); a pid namespace that cannot be ended by SIGTERM (pidns_test.go); Delivered,
-// before and after a worker's start (TestStopDelivered, TestStopNotDelivered); a process survives
-// SIGKILL (TestCannotKill); Owner (owner_test.go); a log that does not respond (TestHungLog); a start
-// that hangs (TestHungExec); ctx ends between the starts of workers (TestEndBeforeStartAt); the Tree
-// is not valid (TestInvalidTree).
+// Other tests have the rows: Lease is over, or revoked (TestLease); a pid namespace that cannot be
+// ended by SIGTERM (pidns_test.go); Delivered, before and after a worker's start (TestStopDelivered,
+// TestStopNotDelivered); a process survives SIGKILL (TestCannotKill); Owner (owner_test.go); a log
+// that does not respond (TestHungLog); a start that hangs (TestHungExec); ctx ends between the starts
+// of workers (TestEndBeforeStartAt); the Tree is not valid (TestInvalidTree).
 func TestTable(t *testing.T) {
 	// Processes of a tree that survive are then children of this process.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -443,6 +442,57 @@ i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done; : > wrote; sleep 
 		want: "0; 0", least: 4 * short,
 	},
 
+	// The lease is over while everything is stopped. Who is continued first is left to chance.
+	{
+		name:   "the lease is over while all are stopped, the agent goes on first",
+		proves: "workers whose agent renews the lease run on, however late that is",
+		tree: tree{Workers: workers(goesOn, family+goesOn), Grace: never, FrozenLimit: short,
+			Leased: leaseTime},
+		event: func(j *judge) {
+			stopped := stopPastLease(j)
+			j.signal(syscall.SIGCONT, j.agent.Process.Pid)
+			j.order("renew")
+			j.signal(syscall.SIGCONT, stopped...)
+			j.create("go")
+		},
+		want: "0; 0", says: []string{"went on", "went on"}, least: leaseTime,
+	},
+	{
+		name:   "the lease is over while all are stopped, the process between goes on first",
+		proves: "workers do not run before their agent has renewed the lease, and then they do",
+		tree: tree{Workers: workers(goesOn, family+goesOn), Grace: never, FrozenLimit: short,
+			Leased: leaseTime},
+		event: func(j *judge) {
+			stopped := stopPastLease(j)
+			j.signal(syscall.SIGCONT, stopped[0])
+			j.goesOn(2 * short) // the agent is stopped alone, but nothing else runs
+			j.signal(syscall.SIGCONT, stopped[1:]...)
+			j.rest(stopped[1:]...)
+			j.create("go")
+			j.signal(syscall.SIGCONT, j.agent.Process.Pid)
+			j.goesOn(short)
+			j.order("renew")
+		},
+		want: "0; 0", says: []string{`agent: has got "renew"`, "went on", "went on"}, least: leaseTime,
+	},
+	{
+		name:   "the lease is over while all are stopped, the workers go on first",
+		proves: "they and their descendants are stopped, until the agent knows that they are to end",
+		tree: tree{Workers: workers(resistant, goesOn), Grace: never, FrozenLimit: short,
+			Leased: leaseTime},
+		event: func(j *judge) {
+			stopped := stopPastLease(j)
+			j.signal(syscall.SIGCONT, stopped[1:]...)
+			j.signal(syscall.SIGCONT, stopped[0])
+			j.rest(stopped[1:]...)
+			j.create("go")
+			j.signal(syscall.SIGCONT, j.agent.Process.Pid)
+			j.goesOn(short)
+			j.order("revoke")
+		},
+		want: "SIGKILL, stopped; SIGKILL, stopped", never: []string{"went on"}, least: leaseTime,
+	},
+
 	// The process between agent and workers ends, or is stopped.
 	{
 		name:   "the process between is killed",
@@ -626,13 +676,21 @@ env -i setsid sleep 1000 &
 (env -i setsid sh -c "sleep 1000 & wait" &)
 echo ready; sleep 1000; sleep 1'`
 
-// stopAll stops all processes of the tree and the agent for a time, and continues them. Those that
-// supervise are stopped first: they must not see that only some are stopped.
+// stopAll stops all processes for a time, and continues them, the workers first.
 func stopAll(j *judge, d time.Duration) {
 	j.t.Helper()
-	all := []int{j.between(), j.agent.Process.Pid}
-	j.signal(syscall.SIGSTOP, all...)
-	rests := func(pid int) bool { return isStopped(pid) || hasEnded(pid) }
+	all := append([]int{j.agent.Process.Pid}, stopEverything(j)...)
+	j.goesOn(d)
+	slices.Reverse(all)
+	j.signal(syscall.SIGCONT, all...)
+}
+
+// stopEverything stops the agent and all processes of the tree, which it returns, the process
+// between first. Those that supervise are stopped first: they must not see that only some are.
+func stopEverything(j *judge) []int {
+	j.t.Helper()
+	all := []int{j.between()}
+	j.signal(syscall.SIGSTOP, all[0], j.agent.Process.Pid)
 	j.until("all processes of the tree are stopped", func() bool { // some may be starting others
 		done := true
 		for _, pid := range j.tree() {
@@ -644,7 +702,18 @@ func stopAll(j *judge, d time.Duration) {
 		}
 		return done && rests(j.agent.Process.Pid)
 	})
-	j.goesOn(d)
-	slices.Reverse(all) // the workers first
-	j.signal(syscall.SIGCONT, all...)
+	return all
+}
+
+// leaseTime is longer than a busy machine needs until all are stopped.
+const leaseTime = 3 * time.Second
+
+// stopPastLease stops everything, as stopEverything does, until the lease is over.
+func stopPastLease(j *judge) []int {
+	j.t.Helper()
+	j.order("lease")
+	j.goesOn(leaseTime / 6) // what has just got a lease does not notice that it is stopped
+	all := stopEverything(j)
+	j.goesOn(leaseTime + short)
+	return all
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/internal/boottime"
 	"rdzv/internal/procfs"
 	"rdzv/wrap"
 )
@@ -29,7 +30,8 @@ type tree struct {
 	Grace       time.Duration
 	Linger      bool
 	FrozenLimit time.Duration
-	Ended       bool // ctx ends before Run
+	Ended       bool          // ctx ends before Run
+	Leased      time.Duration // the order "lease" renews the lease for this time
 }
 
 // A program is a worker: a script of a shell, or the file Path.
@@ -52,8 +54,9 @@ var tableAgent = wrap.AddRole("agent of the table", func() {
 		end(nil)
 	}
 	stacks, kill, signals := make(chan struct{}), make(chan struct{}), make(chan wrap.Event)
+	lease := &wrap.Lease{}
 	tree := wrap.Tree{
-		Grace: t.Grace, Linger: t.Linger, FrozenLimit: t.FrozenLimit,
+		Lease: lease, Grace: t.Grace, Linger: t.Linger, FrozenLimit: t.FrozenLimit,
 		DumpStacks: stacks, Kill: kill, Signals: signals,
 		Started: func(i, pid int) { say("started %d %d", i, pid) },
 		Ended:   func(i int, r wrap.Result) { say("ended %d %s", i, outcome(r)) },
@@ -77,6 +80,9 @@ var tableAgent = wrap.AddRole("agent of the table", func() {
 		"stacks":        func() { close(stacks) },
 		"signal":        func() { signals <- wrap.Event{Signal: syscall.SIGUSR1} },
 		"kill":          sync.OnceFunc(func() { close(kill) }),
+		"lease":         func() { lease.Renew(boottime.Now() + t.Leased) },
+		"renew":         func() { lease.Renew(boottime.Now() + never) },
+		"revoke":        lease.Revoke,
 	})
 	results, err := wrap.Run(ctx, tree)
 	if left := leftNow(); len(left) > 0 {

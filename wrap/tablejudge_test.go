@@ -314,6 +314,20 @@ func (j *judge) stopped(pids ...int) {
 	})
 }
 
+// rest waits until each of these is stopped, or has ended.
+func (j *judge) rest(pids ...int) {
+	j.t.Helper()
+	j.until("none runs", func() bool {
+		return !slices.ContainsFunc(pids, func(pid int) bool { return !rests(pid) })
+	})
+}
+
+// rests tells whether a process does nothing: also not in vfork(2), whose child is stopped.
+func rests(pid int) bool {
+	p, err := procfs.Read(procfs.System, pid)
+	return err != nil || strings.ContainsRune("TZXD", rune(p.State))
+}
+
 // hasEnded tells whether a process has ended, also if its parent has not waited for it.
 func hasEnded(pid int) bool {
 	p, err := procfs.Read(procfs.System, pid)
@@ -330,7 +344,7 @@ func (j *judge) goesOn(d time.Duration) {
 	j.t.Helper()
 	select {
 	case <-j.ended:
-		j.t.Fatal("the agent has ended")
+		j.t.Fatalf("the agent has ended: %v", j.agent.ProcessState)
 	case <-time.After(d):
 	}
 	if j.said(returned) > 0 {
