@@ -3,7 +3,6 @@ package wrap
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -92,5 +91,4 @@ func (a *attempt) releaseFiles() {
 		_ = f.Close()
 	}
 	a.files = nil
-	debug.SetGCPercent(100)
 }

@@ -1,9 +1,12 @@
 package wrap
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -90,5 +93,33 @@ func TestClosedFile(t *testing.T) {
 	w.Stdout = closed
 	if results, err := Run(t.Context(), Tree{Workers: []Worker{w}}); err == nil || results != nil {
 		t.Errorf("Run = %+v, %v, want an error", results, err)
+	}
+}
+
+// TestRunnerCollectsGarbage: the memory of a runner does not grow with what it has done.
+func TestRunnerCollectsGarbage(t *testing.T) {
+	nothingLeft(t)
+	r, err := StartRunner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const total, most = 64 << 20, 100 << 20 // without, it has several copies of what it has read
+	for read := 0; read < total; {
+		text, err := r.ReadFile("/proc/self/smaps")
+		if err != nil || len(text) == 0 {
+			t.Fatalf("%d bytes, %v", len(text), err)
+		}
+		read += len(text)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	if n, err := strconv.Atoi(strings.Fields(peak)[0]); err != nil || n<<10 > most {
+		t.Errorf("it had %d KiB, %v; want %d at most", n, err, most>>10)
+	} else {
+		t.Logf("it had %d KiB", n)
 	}
 }

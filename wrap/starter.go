@@ -11,7 +11,7 @@ import (
 // starter starts workers, one after another, on the main thread of the runner: the workers are
 // killed when that thread ends (PR_SET_PDEATHSIG). A start may hang in the kernel, as when the
 // program is on a file system that does not respond. Go then runs on, on its other processors,
-// unless it stops the world: therefore nothing is collected while workers are being started.
+// unless it stops the world: therefore nothing is collected while a worker is being started.
 type starter struct {
 	requests chan startRequest
 	results  chan startResult

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,8 +56,6 @@ func inherited(args []string) (sockets []int, ok bool) {
 func superviseAs(sockets []int) {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // it has succeeded in the parent
 	setName(parent.Name)
-	// See starter about two. Explicitly, so that Go does not stop the world to change it.
-	runtime.GOMAXPROCS(min(max(runtime.GOMAXPROCS(0), 2), 4))
 	surviveSignals()
 	s := &supervisor{
 		conn: frames.New(sockets[0]), parent: os.Getppid(), starter: newStarter(),
@@ -93,11 +90,7 @@ func surviveSignals() {
 			sigs = append(sigs, s)
 		}
 	}
-	catch(unheard, sigs)
-	go func() {
-		for range unheard {
-		}
-	}()
+	catch(unheard, sigs) // without a reader: a signal for which there is no room is dropped
 }
 
 // supervisor is a runner at work: it carries out the orders of its agent. One goroutine has its
@@ -112,6 +105,7 @@ type supervisor struct {
 	done     chan struct{} // closed when the agent knows that nothing of the attempt is left
 	lost     bool          // the agent, or the task, has ended
 	muted    atomic.Bool   // nothing is reported any more
+	garbage  garbage
 }
 
 // run carries out orders until the agent has ended, or the task, to which this process has a socket
@@ -158,6 +152,9 @@ func (s *supervisor) run(task int) {
 		if s.attempt == nil && s.lost {
 			os.Exit(0) // nothing is left
 		}
+		if s.attempt == nil || !s.attempt.queue.starts {
+			s.garbage.collect(scan)
+		}
 	}
 }
 
@@ -186,6 +183,7 @@ func atEnd(fd int) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		_ = unix.SetNonblock(fd, true) // cannot fail; without it a thread would wait
 		f := os.NewFile(uintptr(fd), "task")
 		_, _ = f.Read(make([]byte, 1))
 	}()
@@ -262,6 +260,7 @@ func (s *supervisor) take(f *frames.Frame) error {
 
 // begin begins to run a tree.
 func (s *supervisor) begin(f *frames.Frame) error {
+	runtime.GOMAXPROCS(min(max(runtime.NumCPU(), 2), 4)) // see starter about two
 	var m treeMessage
 	if err := f.Decode(&m); err != nil {
 		return err
@@ -287,7 +286,6 @@ func (s *supervisor) begin(f *frames.Frame) error {
 		return nil
 	}
 	s.done = make(chan struct{})
-	debug.SetGCPercent(-1) // see starter
 	s.report(treeBegun, begunMessage{s.attempt.terminal})
 	if l := m.Limit; l != nil {
 		// Between the agent's order and now this process may have been stopped.

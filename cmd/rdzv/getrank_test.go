@@ -80,6 +80,23 @@ func TestGetRankIsAnsweredEarly(t *testing.T) {
 	}
 }
 
+// The other tasks of a node, and runners, begin before packages are initialised of which they need
+// none. Go initialises a package as late as the last one that it imports: runtime/debug would be
+// after regexp, and that before many others.
+func TestRunnersBeginEarly(t *testing.T) {
+	all := initialised(t, nil, "version")
+	module := path.Dir(reflect.TypeFor[envmap.Env]().PkgPath())
+	at := slices.Index(all, module+"/wrap")
+	if at < 0 {
+		t.Fatalf("package wrap is not in the trace: %q", all)
+	}
+	for _, late := range []string{"net", "regexp", "google.golang.org/grpc"} {
+		if i := slices.Index(all, late); i < at {
+			t.Errorf("package %s is initialised as number %d, package wrap as number %d", late, i, at)
+		}
+	}
+}
+
 // initialised lists the packages that a command initialises.
 func initialised(t *testing.T, env []string, args ...string) (packages []string) {
 	t.Helper()

@@ -26,5 +26,5 @@
 //	stopped for 2 s               runner, for the next tree
 //
 // A task is a process before package main is initialised, and before the packages of which main
-// needs many: this package must not import package net, and what needs it.
+// needs many: this package must not import net, regexp or runtime/debug, or what does.
 package tasks

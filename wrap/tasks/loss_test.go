@@ -163,12 +163,14 @@ func TestTaskKilled(t *testing.T) {
 
 func testTaskKilled(t *testing.T, victim string) {
 	p, task := oneTask(t)
-	lost := make(chan wrap.Result, 1)
+	started, lost := make(chan bool, 1), make(chan wrap.Result, 1)
 	done, _ := begin(t, task, wrap.Tree{
 		Workers: []wrap.Worker{sh(t, resistant)}, Grace: time.Hour,
-		Ended: func(_ int, r wrap.Result) { lost <- r },
+		Started: func(int, int) { started <- true },
+		Ended:   func(_ int, r wrap.Result) { lost <- r },
 	})
 	p.stdout.want("ready")
+	await(t, "Started", started) // so that the agent knows the worker
 	if victim == "task" {
 		p.signal(syscall.SIGKILL)
 	} else {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -169,6 +170,11 @@ func stopped(pid int) bool {
 	return err == nil && p.State == 'T'
 }
 
+// settings are those of Go in a runner, which counts the first of two: it decides itself when
+// garbage is collected, and how many processors it uses. What packages initialise takes least
+// memory with one.
+var settings = []string{"GOGC=off", "GOMAXPROCS=1"}
+
 // execute executes this program, and returns its pid.
 func execute(sockets []int) (pid int, err error) {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -188,7 +194,7 @@ func execute(sockets []int) (pid int, err error) {
 		sockets = sockets[1:]
 	}
 	return syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{
-		Env: os.Environ(), Files: files,
+		Env: slices.Concat(settings, os.Environ()), Files: files,
 		// If this pid namespace has no number for the group of this process, nothing can be put into it
 		// again.
 		Sys: &syscall.SysProcAttr{Setpgid: unix.Getpgrp() != 0},

@@ -6,7 +6,7 @@
 // The initialisation of what an agent needs, above all of etcd's packages, takes about 10 ms of CPU
 // time and some MB of memory, which the other tasks save: the init function of this package runs
 // their workers and exits. See package early about the order of initialisation: this package must
-// not import package net or path/filepath, or what does.
+// not import net, path/filepath, regexp or runtime/debug, or what does.
 package role
 
 import (
