@@ -24,7 +24,7 @@ type Findings struct {
 // the last line of stderr names the failure, as that of sys.exit("text"), unless a signal killed
 // the worker; lines that do not say what is wrong do not count.
 func Examine(stderr []byte, errorFile string, killed bool) (f Findings) {
-	f.Lines, f.Message, f.LastLine = lastLines(stderr)
+	f.Lines, f.Message, f.LastLine = lastLines(stderr, killed)
 	if f.Message == "" && !killed {
 		f.Message, f.LastLine = lastText(stderr), true
 	}
@@ -41,7 +41,7 @@ func Examine(stderr []byte, errorFile string, killed bool) (f Findings) {
 // Exception is the line of the last traceback in a text that names the exception; "" if there is
 // none.
 func Exception(text []byte) string {
-	_, message, guessed := lastLines(text)
+	_, message, guessed := lastLines(text, false)
 	if guessed {
 		return ""
 	}

@@ -87,10 +87,10 @@ func TestLastLines(t *testing.T) {
 		"abort": {"step 17\nfree(): invalid pointer\n" + fatalStart + "Aborted\n\nCurrent thread\n",
 			"free(): invalid pointer", 4, "free(): invalid pointer"},
 		"C++ exception": {"terminate called after throwing an instance of 'c10::Error'\n" +
-			"  what():  no memory\n" + fatalStart + "Aborted\n", "  what():  no memory", 2,
-			"what():  no memory"},
+			"  what():  no memory\n" + fatalStart + "Aborted\n", "terminate called after throwing an instance of 'c10::Error'", 3,
+			"no memory"},
 		"abort after an exception": {start + "  File\nE: 1\nterminate called without an active " +
-			"exception\n" + fatalStart + "Aborted\n", "E: 1", 3, "E: 1"},
+			"exception\n" + fatalStart + "Aborted\n", tracebackStart, 4, "E: 1"},
 		"another signal": {"step 17\n" + fatalStart + "Segmentation fault\n",
 			fatalStart + "Segmentation fault", 1, fatalStart + "Segmentation fault"},
 		"long": {strings.Repeat("x\n", 100) + "end\n", "x", tailLines, ""},
@@ -101,7 +101,7 @@ func TestLastLines(t *testing.T) {
 		"control bytes": {"\xff\x1b[31m\x07é\n", "\uFFFDé", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lines, message, _ := lastLines([]byte(c.stderr))
+			lines, message, _ := lastLines([]byte(c.stderr), false)
 			if len(lines) != c.lines || len(lines) > 0 && lines[0] != c.first {
 				t.Errorf("%d lines %q; want %d, the first %q", len(lines), lines, c.lines, c.first)
 			}
@@ -163,7 +163,7 @@ func FuzzLastLines(f *testing.F) {
 		f.Add(readFailure(f, name))
 	}
 	f.Fuzz(func(t *testing.T, stderr []byte) {
-		lines, message, _ := lastLines(stderr)
+		lines, message, _ := lastLines(stderr, false)
 		if len(lines) > tracebackLines {
 			t.Errorf("%d lines, want at most %d", len(lines), tracebackLines)
 		}

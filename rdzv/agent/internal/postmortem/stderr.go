@@ -2,10 +2,8 @@ package postmortem
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 
 	"rdzv/internal/colours"
@@ -17,34 +15,54 @@ const (
 	tracebackLines = 60
 )
 
-// lastLines returns the end of a worker's stderr that shows why it failed: from the last traceback
-// on, else the last lines. message is the line of the traceback that names the exception, ""
-// without a traceback. It is guessed if it is what a library printed before it called abort(3).
-func lastLines(stderr []byte) (lines []string, message string, guessed bool) {
+// lastLines returns the end of a worker's stderr that shows why it failed: the traceback of the
+// exception that ended it, else the last lines. message is the line of the traceback that names the
+// exception, or what a nested rdzv reports; "" without them. It is guessed if it is what a library
+// printed before it called abort(3). A signal that kills the worker prints nothing: a traceback
+// after which it has printed more is not the reason.
+func lastLines(stderr []byte, killed bool) (lines []string, message string, guessed bool) {
 	text := strings.ToValidUTF8(string(bytes.TrimRight(stderr, "\n")), "\uFFFD")
 	if text == "" {
 		return nil, "", false
 	}
 	lines = slices.DeleteFunc(withoutRecording(strings.Split(text, "\n")), listsModules)
-	most := tailLines
-	if at := lastTraceback(lines); at >= 0 {
-		message = strings.TrimSpace(printable(exceptionLine(lines[at:])))
-		removePrefix(lines, at)
-		if before := abortReason(lines, at); before >= 0 {
-			message, guessed, at = strings.TrimSpace(printable(lines[before])), true, before
+	at, end := decisive(lines)
+	if nested := reported(lines); nested != "" {
+		message = nested
+		if at = tracebackOf(lines, nested); at >= 0 {
+			end = len(lines)
 		}
-		lines, most = lines[chainStart(lines, at):], tracebackLines
-	} else {
-		lines = lines[max(0, len(lines)-tailLines):]
+	} else if at >= 0 && killed && !startsDeath(lines[at]) && !near(lines[:end], at) {
+		at = -1
 	}
-	if cut := len(lines) - most; cut > 0 { // the first and the last lines matter most
-		lines = append(append(slices.Clone(lines[:most/3]), "  ..."),
-			lines[len(lines)-most+most/3+1:]...)
+	if at < 0 {
+		return printed(shortened(lines[max(0, len(lines)-tailLines):], tailLines)), message, false
 	}
+	lines = lines[:end]
+	if message == "" {
+		message = strings.TrimSpace(printable(exceptionLine(lines[at:])))
+	}
+	removePrefix(lines, at)
+	if before := abortReason(lines, at); before >= 0 {
+		message, guessed, at = strings.TrimSpace(printable(lines[before])), true, before
+	}
+	return printed(shortened(lines[chainStart(lines, at):], tracebackLines)), message, guessed
+}
+
+// shortened are at most so many lines: the first and the last ones matter most.
+func shortened(lines []string, most int) []string {
+	if cut := len(lines) - most; cut > 0 {
+		return slices.Concat(lines[:most/3], []string{"  ..."}, lines[len(lines)-most+most/3+1:])
+	}
+	return lines
+}
+
+func printed(lines []string) []string {
+	lines = slices.Clone(lines)
 	for i := range lines {
 		lines[i] = printable(lines[i])
 	}
-	return lines, message, guessed
+	return lines
 }
 
 // listsModules tells whether a line is the list of extension modules that Python's faulthandler
@@ -54,36 +72,48 @@ func listsModules(line string) bool {
 }
 
 // lastText is the last line that says what is wrong, or else the last one that is not empty. The
-// text of a launcher that ends with a line of dashes begins after another one: then it is its first
-// sentence.
+// text of a launcher that ends with a line of dashes begins after another one: then it is its
+// first sentence.
 func lastText(stderr []byte) string {
 	text := strings.ToValidUTF8(string(stderr), "\uFFFD")
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
-		lines = append(lines, strings.TrimSpace(printable(line)))
+		lines = append(lines, strings.TrimRightFunc(printable(line), unicode.IsSpace))
 	}
-	isText := func(line string) bool { return line != "" }
-	last := lastIndex(lines, isText)
+	last := lastIndex(lines, func(line string) bool { return line != "" })
 	if last < 0 {
 		return ""
 	}
-	if rule := lines[last]; isRule(rule) {
-		begin := lastIndex(lines[:last], func(line string) bool { return line == rule })
-		paragraph := slices.DeleteFunc(slices.Clone(lines[begin+1:last]), isRule)
-		if end := slices.Index(paragraph, ""); end >= 0 {
-			paragraph = paragraph[:end]
+	if sentence := lastParagraph(lines[:last+1]); sentence != "" {
+		return sentence
+	}
+	// Indented lines are details of the line above.
+	for _, says := range []func(string) bool{saysWhy, func(line string) bool {
+		return saysWhy(strings.TrimSpace(line))
+	}} {
+		if i := lastIndex(lines, says); i >= 0 {
+			return withoutTime(strings.TrimSpace(lines[i]))
 		}
-		if begin >= 0 && len(paragraph) > 0 {
-			return strings.Join(paragraph, " ")
-		}
 	}
-	says := func(line string) bool {
-		return line != "" && !isRule(line) && !advises().MatchString(line)
+	return strings.TrimSpace(lines[last])
+}
+
+// lastParagraph is the first sentence of what is between two lines of dashes at the end; "" if
+// there are none.
+func lastParagraph(lines []string) string {
+	rule, before := lines[len(lines)-1], lines[:len(lines)-1]
+	begin := lastIndex(before, func(line string) bool { return line == rule })
+	if !isRule(rule) || begin < 0 {
+		return ""
 	}
-	if i := lastIndex(lines, says); i >= 0 {
-		last = i
+	paragraph := slices.DeleteFunc(slices.Clone(before[begin+1:]), isRule)
+	if end := slices.Index(paragraph, ""); end >= 0 {
+		paragraph = paragraph[:end]
 	}
-	return lines[last]
+	for i := range paragraph {
+		paragraph[i] = strings.TrimSpace(paragraph[i])
+	}
+	return strings.Join(paragraph, " ")
 }
 
 // isRule tells whether a line that is not empty has neither letters nor digits.
@@ -92,13 +122,6 @@ func isRule(line string) bool {
 		return unicode.IsLetter(r) || unicode.IsDigit(r)
 	})
 }
-
-// advises matches what programs print after what is wrong: how they are called, where to read that,
-// or a hint of rdzv. It is made when it is needed.
-var advises = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^rdzv: hint: |^(\S+: )?usage:|^(\S+: )?use -|` +
-		`^(try|see|run|type|use)\b.*(--help|-h\b|\bfor (more|usage|help))|^for (more|usage|help)\b`)
-})
 
 // printable keeps the text after the last carriage return, as a terminal would, and removes colours
 // and control characters, so that a report cannot control the terminal.

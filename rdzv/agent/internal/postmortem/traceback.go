@@ -1,16 +1,21 @@
 package postmortem
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
-// What Python prints when it fails starts with one of these: the traceback of an
-// exception, and faulthandler's dump of a fatal signal.
+// What a program prints when it fails starts with one of these: the traceback of an exception,
+// faulthandler's dump of a fatal signal, and what C++ says of an exception that nobody caught.
 const (
 	tracebackStart = "Traceback (most recent call last):"
 	fatalStart     = "Fatal Python error: "
+	terminateStart = "terminate called after throwing an instance of "
 )
+
+var starts = []string{tracebackStart, fatalStart, terminateStart}
 
 // frame is how each frame of both starts.
 const frame = `  File "`
@@ -39,9 +44,96 @@ func lastTraceback(lines []string) int {
 	return group
 }
 
+// decisive returns the index of the line that starts the last traceback of what ended the program,
+// or -1 if there is none, and where what it has printed of that ends. Python also prints tracebacks
+// of what it ignores, or of other threads and processes, often while it ends because of an
+// exception: they count only if there is no other one. A signal that ends a program while it ends
+// because of an exception counts less than that, too.
+func decisive(lines []string) (at, end int) {
+	at, end = lastTraceback(lines), len(lines)
+	first := at
+	for at >= 0 {
+		marker := asideMarker(lines[:chainStart(lines, at)])
+		if marker < 0 {
+			break
+		}
+		at, end = lastTraceback(lines[:marker]), marker
+	}
+	if at < 0 {
+		return first, len(lines)
+	}
+	if !startsDeath(lines[at]) {
+		return at, end
+	}
+	switch before, endBefore := decisive(lines[:at]); {
+	case before < 0 || !near(lines[:at], before):
+	case startsTerminate(lines[before]):
+		at = before // what follows is where Python was
+	case !startsDeath(lines[before]):
+		at, end = before, endBefore
+	}
+	return at, end
+}
+
+// asideMarker returns the index of the line that says, just before a traceback, that its exception
+// does not end the program; -1 if none does.
+func asideMarker(before []string) int {
+	for n := 0; n < 2; n++ { // there may be one line more about a task of asyncio
+		at := lastIndex(before, func(line string) bool { return strings.TrimSpace(line) != "" })
+		if at < 0 || isAside().MatchString(before[at]) {
+			return at
+		}
+		before = before[:at]
+	}
+	return -1
+}
+
+// isAside matches such a line.
+var isAside = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`Exception ignored in|--- Logging error ---|Exception in thread |` +
+		`\bProcess \S+:\r?$|xception was never retrieved|Exception in callback |Error in atexit`)
+})
+
+// mostAfter is how many lines of text there may be after an exception if what follows is still
+// its consequence: notes, further lines of its message, or what other threads print meanwhile.
+const mostAfter = 5
+
+// near tells whether little follows the traceback that starts at lines[at].
+func near(lines []string, at int) bool {
+	prefix := outerPrefix(lines[at:])
+	exception := exceptionLine(lines[at:])
+	after := 0
+	for _, line := range slices.Backward(lines[at:]) {
+		line = strings.TrimPrefix(line, prefix)
+		if startsTraceback(line) || exception != "" && strings.HasSuffix(line, exception) {
+			break
+		}
+		if text := printable(line); saysWhy(text) && !isCppFrame(text) {
+			after++
+		}
+	}
+	return after <= mostAfter
+}
+
+// isCppFrame tells whether a line is of the stack that the text of an exception of torch has.
+func isCppFrame(line string) bool {
+	return strings.HasPrefix(line, "frame #") || strings.HasPrefix(line, "Exception raised from ")
+}
+
+// tracebackOf returns the index of the line that starts the last traceback of this exception, or
+// -1.
+func tracebackOf(lines []string, exception string) (at int) {
+	for at = lastTraceback(lines); at >= 0; at = lastTraceback(lines[:at]) {
+		if strings.TrimSpace(printable(exceptionLine(lines[at:]))) == exception {
+			break
+		}
+	}
+	return at
+}
+
 // abortReason returns the index of the line before the dump of abort(3) at lines[at], in which the
-// library that has called it says why ("free(): invalid pointer", "  what():  no memory"); -1 if
-// there is none. faulthandler only knows the signal.
+// library that has called it says why ("free(): invalid pointer"); -1 if there is none.
+// faulthandler only knows the signal.
 func abortReason(lines []string, at int) int {
 	if !strings.HasPrefix(lines[at], fatalStart+"Aborted") {
 		return -1
@@ -84,6 +176,9 @@ func exceptionLine(lines []string) string {
 	if i := strings.Index(lines[0], fatalStart); i >= 0 {
 		return lines[0][i:]
 	}
+	if startsTerminate(lines[0]) {
+		return whatCppSays(lines)
+	}
 	prefix := framePrefix(lines)
 	for _, line := range lines[1:] {
 		rest, ok := strings.CutPrefix(line, prefix)
@@ -92,6 +187,16 @@ func exceptionLine(lines []string) string {
 		}
 	}
 	return ""
+}
+
+// whatCppSays is the text of the exception that terminates a C++ program, else its type.
+func whatCppSays(lines []string) string {
+	for _, line := range lines[1:min(3, len(lines))] {
+		if _, what, ok := strings.Cut(line, "  what():  "); ok && strings.TrimSpace(what) != "" {
+			return what
+		}
+	}
+	return lines[0][strings.Index(lines[0], terminateStart):]
 }
 
 // removePrefix removes what precedes every line of the traceback that starts at
@@ -106,7 +211,7 @@ func removePrefix(lines []string, at int) {
 			lines[i] = strings.TrimPrefix(line, prefix)
 		}
 	}
-	for _, start := range []string{groupStart, tracebackStart, fatalStart} { // after a progress bar
+	for _, start := range append([]string{groupStart}, starts...) { // after a progress bar
 		lines[at] = strings.Replace(lines[at], prefix+start, start, 1)
 	}
 }
@@ -146,7 +251,7 @@ func outerPrefix(lines []string) string {
 // groupLine in place of the different start of a group.
 func beforeStart(line string) string {
 	line = strings.Replace(line, groupStart, groupLine+tracebackStart, 1)
-	for _, start := range []string{tracebackStart, fatalStart} {
+	for _, start := range starts {
 		if before, _, ok := strings.Cut(line, start); ok {
 			return before
 		}
@@ -164,7 +269,14 @@ func lastIndex(lines []string, matches func(string) bool) int {
 }
 
 func startsTraceback(line string) bool {
-	return strings.Contains(line, tracebackStart) || strings.Contains(line, fatalStart)
+	return strings.Contains(line, tracebackStart) || startsDeath(line)
 }
+
+// startsDeath tells whether a line starts what is printed when a signal ends the program.
+func startsDeath(line string) bool {
+	return strings.Contains(line, fatalStart) || startsTerminate(line)
+}
+
+func startsTerminate(line string) bool { return strings.Contains(line, terminateStart) }
 
 func startsGroup(line string) bool { return strings.Contains(line, groupStart) }

@@ -85,7 +85,7 @@ func TestFailures(t *testing.T) {
 	}
 	for name, want := range failures {
 		t.Run(name, func(t *testing.T) {
-			lines, message, _ := lastLines(readFailure(t, name))
+			lines, message, _ := lastLines(readFailure(t, name), false)
 			if message != want.message {
 				t.Errorf("message %q, want %q", message, want.message)
 			}
@@ -126,9 +126,9 @@ func TestLinePrefix(t *testing.T) {
 				continue
 			}
 			stderr := string(readFailure(t, name))
-			lines, _, _ := lastLines([]byte(stderr))
+			lines, _, _ := lastLines([]byte(stderr), false)
 			text := prefix + strings.ReplaceAll(strings.TrimRight(stderr, "\n"), "\n", "\n"+prefix)
-			got, message, _ := lastLines([]byte(text))
+			got, message, _ := lastLines([]byte(text), false)
 			if message != want.message {
 				t.Errorf("%s with prefix %q: message %q, want %q", name, prefix, message,
 					want.message)
@@ -150,7 +150,7 @@ func TestInterleavedTracebacks(t *testing.T) {
 2: ValueError: batch 17 is empty
 13:     load(18)
 13: ValueError: batch 18 is empty
-`))
+`), false)
 	if want := "ValueError: batch 18 is empty"; message != want {
 		t.Errorf("message %q, want %q", message, want)
 	}
@@ -171,10 +171,10 @@ func FuzzLinePrefix(f *testing.F) {
 			}
 		}
 		exception = "E" + exception
-		_, message, _ := lastLines([]byte(prefix + tracebackStart + "\n" +
-			prefix + frame + "x.py\", line 3, in <module>\n" +
-			prefix + "    load(17)\n" +
-			prefix + exception + "\n"))
+		_, message, _ := lastLines([]byte(prefix+tracebackStart+"\n"+
+			prefix+frame+"x.py\", line 3, in <module>\n"+
+			prefix+"    load(17)\n"+
+			prefix+exception+"\n"), false)
 		if want := strings.TrimSpace(exception); message != want {
 			t.Errorf("with prefix %q: message %q, want %q", prefix, message, want)
 		}
@@ -211,7 +211,7 @@ func TestExtensionModules(t *testing.T) {
 			"Fatal Python error: Aborted", "", "Current thread 0x00007f7d8fe64b80 (most recent call first):",
 			`  File "train.py", line 7 in step`, "", "Extension modules: numpy.core, torch._C (total: 2)", "",
 		}, "\n"+before)
-		lines, _, _ := lastLines([]byte(before + text))
+		lines, _, _ := lastLines([]byte(before+text), false)
 		if n := len(lines); n == 0 || slices.ContainsFunc(lines, listsModules) ||
 			!slices.Contains(lines, `  File "train.py", line 7 in step`) {
 			t.Errorf("%q: the report has %q", before, lines)
