@@ -175,7 +175,7 @@ func (a *attempt) checkFrozen() {
 		}
 		if f.looks[pid]++; f.looks[pid] > looksPerLimit {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
-			f.looks[pid] = 0
+			a.desert() // what is process 1 of its pid namespace, as in a container, does not die
 		}
 	}
 }

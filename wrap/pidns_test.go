@@ -1,13 +1,16 @@
 package wrap
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"rdzv/internal/procfs"
 	"rdzv/internal/proctest"
 )
 
@@ -37,6 +40,54 @@ func TestGroupOutsidePIDNamespace(t *testing.T) {
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGWINCH) // does not end unshare
 	l.inAnyOrder("agent: 28 shared=false", "window-changed")
 }
+
+// TestFrozenProcess1: an agent that is process 1 of its pid namespace, as in a container, and is
+// stopped alone: the runner cannot kill it, but the tree is killed. When it is continued it learns
+// of that.
+func TestFrozenProcess1(t *testing.T) {
+	flags := strings.Fields("--pid --fork --mount-proc --kill-child")
+	if os.Getuid() != 0 {
+		flags = append(flags, "--map-root-user")
+	}
+	proctest.NeedUnshare(t, flags...)
+	nothingLeft(t)
+	out, l := lines(t)
+	cmd := exec.Command("unshare", append(flags, os.Args[0])...)
+	cmd.Env = []string{
+		roleEnv + "=" + frozenAgent, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH"),
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	l.want("ready")
+	children, err := procfs.Children(procfs.System, cmd.Process.Pid)
+	if err != nil || len(children) != 1 {
+		t.Fatalf("unshare has the children %v (%v), want process 1", children, err)
+	}
+	agent := children[0]
+	syscall.Kill(agent, syscall.SIGSTOP)
+	eventually(t, "nothing but the agent is left", func() bool {
+		left, err := procfs.Children(procfs.System, agent)
+		return err == nil && !slices.ContainsFunc(left, func(pid int) bool { return !dead(pid) })
+	})
+	syscall.Kill(agent, syscall.SIGCONT)
+	l.want("returned " + ErrRunner.Error())
+}
+
+// frozenAgent is an agent of a resistantTree that may not be stopped.
+var frozenAgent = role("agent that may not be stopped", func() {
+	_, err := Run(ctxNever, Tree{
+		Workers: []Worker{{
+			Path: "/bin/sh", Args: []string{"sh", "-c", resistantTree}, Env: os.Environ(),
+			Stdout: os.Stdout, Stderr: os.Stderr,
+		}},
+		Source: Signals(syscall.SIGTERM), FrozenLimit: 500 * time.Millisecond,
+	})
+	fmt.Println("returned", err)
+})
 
 // TestStopInPIDNamespace: a program in a pid namespace does not use up the grace period because the
 // kernel or unshare keeps SIGTERM from it.

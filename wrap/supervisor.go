@@ -127,9 +127,7 @@ func (s *supervisor) run(task int) {
 			}
 		case <-taskEnded:
 			taskEnded = nil
-			s.muted.Store(true) // the agent reads the end of the connection when nothing is left
-			s.conn.EndSending()
-			s.abandon()
+			s.desert()
 		case r := <-s.starter.results:
 			s.children.started()
 			if a := s.attempt; a != nil && !a.finished {
@@ -209,6 +207,13 @@ func (s *supervisor) abandon() {
 	if s.lost = true; s.attempt != nil {
 		s.attempt.kill()
 	}
+}
+
+// desert does that without a report: the agent reads the end of the connection when nothing is left.
+func (s *supervisor) desert() {
+	s.muted.Store(true)
+	s.conn.EndSending()
+	s.abandon()
 }
 
 // parentGroup is the process group of the parent.
