@@ -129,15 +129,23 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestTooFewFiles: a frame that names more files than have come.
+// TestTooFewFiles: a frame that names more files than have come is refused, and those are closed.
 func TestTooFewFiles(t *testing.T) {
 	a, b := pair(t)
 	f := Frame{Kind: hello, Files: []int{2, 2}}
 	text, _ := f.header()
-	if err := a.write(text, []int{2}); err != nil {
+	r, w, err := os.Pipe()
+	if err != nil {
 		t.Fatal(err)
 	}
+	if err := a.write(text, []int{int(w.Fd())}); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
 	if _, err := b.Receive(); err == nil {
 		t.Error("the frame was accepted")
+	}
+	if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("the file of the frame is open: read %d, %v", n, err)
 	}
 }

@@ -158,7 +158,11 @@ func (s *Socket) sendOnce(text, oob []byte) (n int, err error) {
 // connection the error is io.EOF.
 func (s *Socket) Receive() (Frame, error) {
 	for {
-		if f, ok, err := s.parser.next(); ok || err != nil {
+		f, ok, err := s.parser.next()
+		if err != nil {
+			s.parser.close()
+		}
+		if ok || err != nil {
 			return f, err
 		}
 		text, files, err := s.receiveOnce()
