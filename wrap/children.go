@@ -12,6 +12,7 @@ import (
 
 	"rdzv/internal/boottime"
 	"rdzv/internal/procfs"
+	"rdzv/wrap/internal/killtree"
 )
 
 // children are those of a runner: workers, and descendants of them whose parents have ended.
@@ -111,11 +112,12 @@ const (
 type killer struct {
 	called time.Duration // when all has returned last; 0 is never
 	until  time.Duration // what has not died by then survives
+	tree   killtree.Killer
 }
 
-// all sends SIGKILL to all children. When a child dies its own children become children of this
-// process: each call kills one generation of the tree. When the time is over it returns what has
-// not died. The time begins anew if this process was stopped.
+// all sends SIGKILL to all processes of the tree. When a child dies, what it has created meanwhile
+// becomes a child of this process: the next call kills it. When the time is over it returns what
+// has not died. The time begins anew if this process was stopped.
 func (k *killer) all(a *attempt) (survivors []int, over bool) {
 	now := boottime.Now()
 	if now-k.called > killWait/2 {
@@ -126,12 +128,11 @@ func (k *killer) all(a *attempt) (survivors []int, over bool) {
 			}
 		}
 	}
-	for _, pid := range ownChildren() {
+	survivors = k.tree.Kill(ownChildren)
+	for _, pid := range survivors {
 		if s := a.find(pid); s != nil {
 			s.signalled = true
 		}
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-		survivors = append(survivors, pid)
 	}
 	over = now >= k.until
 	k.called = boottime.Now()

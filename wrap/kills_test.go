@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/parent"
 )
@@ -19,6 +21,10 @@ var kills = flag.Int("kills", 5, "number of trees that TestKills kills")
 // TestKills kills processes of trees at random moments from the start of the agent on: nothing is
 // left. The workers ignore SIGTERM, fork twice and create sessions.
 func TestKills(t *testing.T) {
+	// What would survive is then a child of this process, whatever its session and its environment.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
 	count := map[string]int{}
 	for n := range *kills {
 		t.Run(strconv.Itoa(n), func(t *testing.T) { count[killSome(t)]++ })

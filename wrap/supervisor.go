@@ -209,7 +209,8 @@ func (s *supervisor) abandon() {
 	}
 }
 
-// desert does that without a report: the agent reads the end of the connection when nothing is left.
+// desert does that without a report: the agent reads the end of the connection when nothing is
+// left.
 func (s *supervisor) desert() {
 	s.muted.Store(true)
 	s.conn.EndSending()

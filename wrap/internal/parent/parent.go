@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/procfs"
+	"rdzv/wrap/internal/killtree"
 )
 
 // Name is argv[0] of a runner, and its name as ps shows it. It does not contain that of the
@@ -30,6 +31,7 @@ type Runner struct {
 
 	mu        sync.Mutex
 	unrelated map[int]bool // children that this process had before the tree; nil if there is none
+	killer    killtree.Killer
 
 	// The following are set when Done is closed.
 	Died     bool                       // it has not ended by itself
@@ -110,19 +112,31 @@ func subreaperError(err error) error {
 
 // watch waits for the end of the runner. SIGCHLD wakes it: while a goroutine waits in waitid(2) Go
 // looks ten times per second whether it can use its processor.
+//
+// What the runner has left is killed before it is reaped: that takes Linux tens of milliseconds if
+// a process that reads files of the runner in /proc has to wait for a processor.
 func (r *Runner) watch(changes chan os.Signal, done chan<- struct{}) {
-	status, ended := r.look()
-	for ; !ended; status, ended = r.look() {
+	end := r.look()
+	for ; end == 0; end = r.look() {
 		<-changes
 	}
-	runners.Lock()
-	delete(runners.pids, r.PID)
-	runners.Unlock()
+	if end != exited && r.hasTree() {
+		_, _ = r.kill()
+	}
+	status := r.reap()
 	if r.Died = !status.Exited() || status.ExitStatus() != 0; r.Died && r.hasTree() {
 		r.sweep()
 	}
 	close(done)
 	signal.Stop(changes)
+}
+
+func (r *Runner) reap() (status syscall.WaitStatus) {
+	runners.Lock()
+	defer runners.Unlock()
+	_, _ = syscall.Wait4(r.PID, &status, 0, nil) // if it was reaped elsewhere, status is 0
+	delete(runners.pids, r.PID)
+	return status
 }
 
 // maxStopped is how long a runner may be stopped while this process runs, and stopStep is how often
@@ -132,24 +146,31 @@ const (
 	stopStep   = 100 * time.Millisecond
 )
 
-// look takes the changes of the runner, and kills it if it is stopped for maxStopped. It reports
-// whether it has ended.
-func (r *Runner) look() (status syscall.WaitStatus, ended bool) {
+// look tells how the runner has ended, 0 if it has not. It kills the runner if it is stopped for
+// maxStopped.
+func (r *Runner) look() (end int32) {
 	for {
-		const options = syscall.WNOHANG | syscall.WUNTRACED | unix.WCONTINUED
-		pid, err := syscall.Wait4(r.PID, &status, options, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil: // it was reaped elsewhere
-			return status, true
-		case pid == 0:
-			return status, false
-		case status.Exited(), status.Signaled():
-			return status, true
-		case status.Stopped():
-			r.endStopped()
+		if end = r.event(unix.WEXITED | unix.WNOWAIT); end != 0 {
+			return end
 		}
+		if r.event(unix.WSTOPPED) == 0 {
+			return 0
+		}
+		r.endStopped()
 	}
+}
+
+// exited is CLD_EXITED of waitid(2): the runner was not killed.
+const exited = 1
+
+// event is what has happened to the runner, as a code of waitid(2), 0 if it is none of these.
+func (r *Runner) event(events int) (code int32) {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, r.PID, &info, events|unix.WNOHANG, nil)
+	if err != nil { // it was reaped elsewhere
+		return exited
+	}
+	return info.Code
 }
 
 // endStopped kills the runner unless it is continued.

@@ -108,6 +108,53 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// What a runner that was killed has left can be killed before it is reaped, which can take long.
+func TestKillBeforeReaping(t *testing.T) {
+	t.Setenv(roleEnv, "leaves")
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ends[0])
+	pid, err := execute(ends[1:])
+	unix.Close(ends[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Runner{PID: pid}
+	runners.pids[pid] = true
+	r.BeginTree()
+	_, err = unix.Read(ends[0], make([]byte, 100))
+	if end := r.look(); err != nil || end != 0 {
+		t.Errorf("it runs and has ended with %d, %v", end, err)
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	end := r.look()
+	for ; end == 0; end = r.look() {
+		time.Sleep(time.Millisecond)
+	}
+	left, err := r.kill()
+	if p, _ := procfs.Read(procfs.System, pid); p.State != 'Z' || end == exited {
+		t.Errorf("its state is %c, its end %d, want a zombie that has not exited", p.State, end)
+	}
+	if len(left) == 0 || slices.Contains(left, pid) || err != nil {
+		t.Errorf("it has left %v, %v", left, err)
+	}
+	for _, pid := range left {
+		var status syscall.WaitStatus
+		if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || status.Signal() != syscall.SIGKILL {
+			t.Errorf("what it has left ended with %v, %v", status, err)
+		}
+	}
+	if status := r.reap(); status.Signal() != syscall.SIGKILL {
+		t.Errorf("it has ended with %v", status)
+	}
+	r.sweep()
+}
+
 // A runner that is stopped, and not continued, is killed. Each time counts from the beginning.
 func TestStopped(t *testing.T) {
 	r, _, socket := start(t, "ends")

@@ -17,7 +17,7 @@ import (
 const (
 	// sweepWait is how long processes may take to die of SIGKILL.
 	sweepWait = 3 * time.Second
-	// sweepInterval is how often sweep checks whether they have.
+	// sweepInterval is how often sweep checks whether they have, and whether there are others.
 	sweepInterval = time.Millisecond
 )
 
@@ -35,16 +35,15 @@ func childrenExcept(some map[int]bool) map[int]bool {
 }
 
 // sweep kills the processes that this process has adopted from the runner, which has died: all its
-// children except those that are unrelated. It kills only its own children, which nothing else
-// reaps, so their pids cannot belong to other processes; their children become its own when they
-// die.
+// children except those that are unrelated, with all below them. Nothing else reaps these
+// children, so their pids cannot belong to other processes; what they create meanwhile becomes a
+// child of this process when they die.
 func (r *Runner) sweep() {
 	r.Statuses = map[int]syscall.WaitStatus{}
 	empty := 0 // how often in succession there were none: one that is adopted meanwhile may be missing
 	for until := time.Now().Add(sweepWait); ; time.Sleep(sweepInterval) {
-		left, err := r.related()
+		left, err := r.kill()
 		for _, pid := range left {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
 			var status syscall.WaitStatus
 			if got, _ := syscall.Wait4(pid, &status, syscall.WNOHANG, nil); got == pid {
 				r.Statuses[pid] = status
@@ -65,6 +64,16 @@ func (r *Runner) sweep() {
 			return
 		}
 	}
+}
+
+// kill sends SIGKILL to the processes that this process has adopted from the runner, and to all
+// below them, and returns the former.
+func (r *Runner) kill() (left []int, err error) {
+	left = r.killer.Kill(func() (pids []int) {
+		pids, err = r.related()
+		return pids
+	})
+	return left, err
 }
 
 // hasNoChildren tells whether this process has none at all.

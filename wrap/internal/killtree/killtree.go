@@ -1,0 +1,99 @@
+// Package killtree kills processes together with their descendants. On a busy machine it takes long
+// until a process that is killed has ended, and its children become those of another one: they are
+// killed at the same time. Without pidfds (before Linux 5.3) each generation is killed when the one
+// before has ended.
+package killtree
+
+import (
+	"os"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/internal/procfs"
+)
+
+// Killer kills children of this process, a child subreaper, and what is below them.
+type Killer struct {
+	killed map[int]bool // children, with all below them
+}
+
+const (
+	// passes are how often in succession Kill looks for what has become a child meanwhile.
+	passes = 3
+	// mostBelow is how many pidfds a pass opens.
+	mostBelow = 256
+)
+
+// Kill sends SIGKILL to the children that list returns, and to what is below those that it did not
+// return before. What is created meanwhile may be missing: it becomes a child when its parent dies,
+// which Kill does not wait for. It returns the last list.
+//
+// The caller must not reap the children meanwhile.
+func (k *Killer) Kill(list func() []int) (pids []int) {
+	for more, n := true, 0; more && n < passes; n++ {
+		pids, more = list(), false
+		before, below := k.killed, []process(nil)
+		k.killed = map[int]bool{}
+		for _, pid := range pids {
+			if k.killed[pid] = true; !before[pid] {
+				more = true
+				below = append(below, process{pid, child}.below(mostBelow-len(below))...)
+			}
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		for _, p := range below {
+			_ = unix.PidfdSendSignal(p.fd, unix.SIGKILL, nil, 0)
+			_ = unix.Close(p.fd)
+		}
+	}
+	return pids
+}
+
+// process is one with a pidfd, which is never that of another process that gets the same pid.
+type process struct{ pid, fd int }
+
+// child instead of a pidfd is for a child of this process, whose pid no other process gets.
+const child = -1
+
+// exists tells whether the process has the pid, also as a zombie.
+func (p process) exists() bool {
+	return p.fd == child || unix.PidfdSendSignal(p.fd, 0, nil, 0) != unix.ESRCH
+}
+
+// below are the descendants of a process, generation by generation, and no more than most.
+func (p process) below(most int) []process {
+	all := p.children(most)
+	for i := 0; i < len(all) && len(all) < most; i++ {
+		all = append(all, all[i].children(most-len(all))...)
+	}
+	return all
+}
+
+// children are those of a process, as far as pidfds can be opened, and no more than most. Some may
+// have lost it meanwhile.
+func (p process) children(most int) (all []process) {
+	pids, _ := procfs.Children(procfs.System, p.pid)
+	for _, pid := range pids[:min(len(pids), most)] {
+		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+			all = append(all, process{pid, fd})
+		}
+	}
+	exists := p.exists() // otherwise another process may have had its pid, and these children
+	return slices.DeleteFunc(all, func(c process) bool {
+		if exists && c.isChild(p.pid, os.Getpid()) {
+			return false
+		}
+		_ = unix.Close(c.fd)
+		return true
+	})
+}
+
+// isChild tells whether what has the pid now is a child of one of these, not another process.
+func (p process) isChild(of ...int) bool {
+	now, err := procfs.Read(procfs.System, p.pid)
+	return err == nil && slices.Contains(of, now.Parent)
+}
