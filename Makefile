@@ -194,7 +194,8 @@ kills: bin/rdzv
 	@scripts/install-missing test
 	$(INTEGRATION) -timeout 24h -run '^TestKillCampaign$$' -at-once 3 -v \
 		-killed-jobs $$(($(KILLS) / 10)) | grep --line-buffered -v '^ *=== RUN\|^ *--- PASS'
-	go test -count=1 -timeout 0 -v -run 'TestKills$$' ./wrap -kills $(KILLS)
+	go test -count=1 -timeout 0 -v -run 'TestKills$$' ./wrap ./wrap/tasks -kills $$(($(KILLS) / 2)) | \
+		grep --line-buffered -v '^ *=== RUN\|^ *--- PASS'
 
 # FUZZTIME=1000000x: more inputs.
 fuzz: | bin
