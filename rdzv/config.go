@@ -67,6 +67,8 @@ type Config struct {
 	// ReadDetails lets Summary have the details of all workers also on the agent that leads the job,
 	// and on that of rank 0.
 	ReadDetails bool
+	// ReadFailure lets Summary have the detail of the worker that failed first.
+	ReadFailure bool
 
 	keepHistory time.Duration // instead of 1 min, in tests
 	jobTTL      time.Duration // of the job's lease, in tests

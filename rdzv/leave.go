@@ -28,8 +28,12 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 			s.life.end(errLeft, s.signals)
 			return
 		}
-		if err == nil && s.reports(l.summary.Verdict) {
-			l.summary.Failures, l.summary.Details, err = s.outcomes.read(ctx, l.summary.Verdict)
+		switch v := l.summary.Verdict; {
+		case err != nil:
+		case s.reports(v):
+			l.summary.Failures, l.summary.Details, err = s.outcomes.read(ctx, v)
+		case s.config.ReadFailure && v != nil && v.Kind == Failed:
+			l.summary.Details, err = s.outcomes.failed(ctx, v)
 		}
 		l.err = err
 		parting := registration.Nothing
@@ -52,6 +56,7 @@ func summarize(v *Verdict, all *record.Settled, err error, self string) Summary 
 	if err == nil {
 		sum.Code, sum.Unsettled, sum.Settled = all.Code, all.Unsettled, all.Unsettled == ""
 		sum.Unreported, sum.Successes = all.Unreported, all.Successes
+		sum.Disconnected = all.Disconnected
 		sum.Restart, sum.NoRestart = all.Restart, all.NoRestart
 	}
 	if sum.Withdrawn = sum.Restart != nil && v.Withdrawn && v.By == self; sum.Withdrawn {

@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -78,4 +79,21 @@ func (o *outcomes) read(ctx context.Context, v *Verdict) (
 		details = append(details, o.Details...)
 	}
 	return failed, details, nil
+}
+
+// failed returns the detail of the worker that a verdict is about, if its agent has settled.
+func (o *outcomes) failed(ctx context.Context, v *Verdict) ([]Detail, error) {
+	one, err := o.store.Get(ctx, o.keys.Outcomes().Of(v.By))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the outcome of %s: %w", v.Host, err)
+	}
+	for _, kv := range one.Kvs {
+		outcome, err := record.Decode[Outcome](kv.Value)
+		if err != nil {
+			continue // as in read
+		}
+		isOther := func(d Detail) bool { return d.Rank != v.Rank }
+		return slices.DeleteFunc(outcome.Details, isOther), nil
+	}
+	return nil, nil
 }

@@ -24,6 +24,8 @@ type Summary struct {
 	// Successes are the workers that succeeded shortly before the one that failed first; nil if there
 	// are none.
 	Successes *Successes
+	// Disconnected is how many other workers lost their connection to another one.
+	Disconnected int
 	// Restart is the next attempt, which this agent must join with [Session.Next]; nil if there is
 	// none. After a failure in a job with restarts, NoRestart then says why.
 	Restart   *Restart
@@ -34,7 +36,8 @@ type Summary struct {
 	// of the store. Only the agent that reports the failure has them: the one that the
 	// verdict is about, or the host of the store if an agent was lost; see also Config.ReadDetails.
 	Failures []FailedWorker
-	// Details are those of the workers of agents that have settled. The same agents have them.
+	// Details are those of the workers of agents that have settled. The same agents have them; others
+	// may have that of the worker that failed first, see Config.ReadFailure.
 	Details []Detail
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/announce"
-	"rdzv/rdzv/agent/internal/ending"
 	"rdzv/rdzv/agent/internal/layout"
 	"rdzv/rdzv/restart"
 )
@@ -58,6 +57,7 @@ func (a *attempt) jobEnded() JobEnded {
 		e.StoreSilent = rdzv.Seconds(a.local.Config.PeerTimeout)
 	}
 	e.Own, e.Announce = e.Verdict != nil && e.Verdict.By == a.id, a.announcer().End(e.Verdict)
+	e.ReportFollows = a.announcer().Reports(e.Verdict)
 	if e.Verdict != nil && e.Verdict.Kind == rdzv.Incomplete && !a.conn.elects() {
 		e.Hint = a.local.layout().LateHint()
 	}
@@ -126,26 +126,31 @@ func (a *attempt) restarting(r rdzv.Restart) Restarting {
 	}
 }
 
-// failure is the report on the worker that failed first.
-func (a *attempt) failure(s rdzv.Summary, endings []ending.Ending) *Failure {
+// failure is the report on the worker that failed first. What only its agent knows is left out if
+// that is another one, which may be lost.
+func (a *attempt) failure(s rdzv.Summary, w *workers) *Failure {
 	v := s.Verdict
-	var e ending.Ending // of another agent's worker only the verdict is known
-	if v.By == a.id {
-		e = endings[max(0, a.world.Seat.Index(v.Rank))]
-	}
 	f := &Failure{
 		Job: a.local.Job, Program: a.local.Config.Program,
 		Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: a.world.Size, Host: v.Host, PID: v.PID,
-		Code: v.Code, Signal: v.Signal, OOM: e.OOM, Took: v.RanFor,
-		Message: v.Text, Stderr: e.Findings.Lines, Others: s.Failures, Successes: s.Successes,
-		Joined: e.Joined, Hint: e.Hint, Attempt: a.world.Attempt, NoRestart: s.NoRestart,
+		Code: v.Code, Signal: v.Signal, OOM: v.OOM, Took: v.RanFor, Message: v.Text,
+		Others: s.Failures, Disconnected: s.Disconnected, Consequence: v.MayBeConsequence(),
+		Successes: s.Successes, Attempt: a.world.Attempt, NoRestart: s.NoRestart,
 	}
-	if v.By == a.id {
-		task := a.local.all().of(a.world.Seat.Index(v.Rank))
-		f.OnTerminal = a.local.shown.Has(v.Rank, v.LocalRank) && task.Config.stderrOnTerminal()
-		if a.local.Config.LogDir != "" {
-			f.Log = a.local.Config.logs(a.world).File(v.Rank)
+	if f.Elsewhere = v.By != a.id; f.Elsewhere {
+		for _, d := range s.Details {
+			if d.Rank == v.Rank {
+				f.Stderr, f.Joined, f.Log = d.Stderr, d.Joined, d.Log
+			}
 		}
+		return f
 	}
+	i := max(0, a.world.Seat.Index(v.Rank))
+	e, task := w.endings[i], a.local.all().of(i)
+	f.OOM, f.Stderr, f.Joined, f.Hint = e.OOM, e.Findings.Lines, e.Joined, e.Hint
+	f.Log = w.output.logOf(v.Rank)
+	f.Shown = a.local.shown.Has(v.Rank, v.LocalRank)
+	f.OnTerminal = f.Shown && task.Config.stderrOnTerminal()
+	f.Mixed = !e.TracedAt.IsZero() && w.output.wroteSince(e.TracedAt, i)
 	return f
 }

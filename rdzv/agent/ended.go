@@ -15,6 +15,7 @@ import (
 	"rdzv/rdzv/agent/internal/devicefiles"
 	"rdzv/rdzv/agent/internal/ending"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/wrap"
 )
 
@@ -42,7 +43,9 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 		lost := fmt.Sprintf("lost rank %d on %s: stopped it, because its agent had no answer from the "+
 			"store for %v", worker.Rank, host.Name(), w.local.Config.lostAfter())
 		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost, false) }
-	case r.ExitCode() == 0, r.Stopped:
+	case r.ExitCode() == 0:
+	case r.Stopped:
+		worker.Disconnected = postmortem.Examine(r.Stderr, "", r.Signal != 0).Consequence()
 	case r.GroupSignal != 0: // a launcher or the terminal has ended it, and with it the job
 		worker.Stopped = true
 		write = w.in.endByGroup(r.GroupSignal)
@@ -77,8 +80,10 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 		Root: c.Root, Argv: c.Program, KillsBefore: before, Python: task.setup.CertainPython(),
 		MasterPort: w.world.MasterPort, Fixed: c.MasterPort != 0,
 	}, r, &worker)
+	_, e.TracedAt = w.output.last[i].Traceback()
+	worker.Disconnected = e.Findings.Consequence()
 	w.exited(worker)
-	if !e.Findings.Consequence() {
+	if !worker.Disconnected {
 		w.fail(worker)
 		return
 	}

@@ -28,6 +28,8 @@ type JobEnded struct {
 	Own bool `json:"own"`
 	// whether this agent tells the user: under a launcher, one agent of each node does
 	Announce bool `json:"announce"`
+	// whether `failure_reported` follows, unless the store is lost before
+	ReportFollows bool `json:"report_follows"`
 	// node of the agent that hosts the store
 	StoreHost string `json:"store_host,omitempty"`
 	// first rank of that agent
@@ -302,8 +304,8 @@ func processesText(processes []wrap.Process) string {
 	return strings.Join(names, ", ")
 }
 
-// Failure describes the worker that failed first, see [FailureReported]. Stderr, OOM and Hint are
-// known only to the agent of that worker.
+// Failure describes the worker that failed first, see [FailureReported]. Hint is known only to the
+// agent of that worker.
 type Failure struct {
 	Job string `json:"job"` // name of the job
 	// the program and its arguments
@@ -331,8 +333,13 @@ type Failure struct {
 	// the file that has its output
 	Log  string `json:"log,omitempty"`
 	Hint string `json:"hint,omitempty"` // what to try
-	// other workers that failed before they were told to stop
+	// other workers that failed before they were told to stop; only that worker's agent, and some with
+	// `--report`, know them
 	Others []rdzv.FailedWorker `json:"others,omitempty"`
+	// how many other workers lost their connection to another one, also if they were told to stop
+	Disconnected int `json:"disconnected,omitempty"`
+	// it has itself lost its connection to another one, or that is possible
+	Consequence bool `json:"may_be_consequence,omitempty"`
 	// workers that exited with 0 at most 2 s before; the failure may be the consequence
 	Successes *rdzv.Successes `json:"successes,omitempty"`
 	// in which attempt it failed, if not in the first
@@ -343,6 +350,11 @@ type Failure struct {
 	// `agent_missing` (an agent was lost, or could not stop its workers in time), `mpi` (the workers
 	// are MPI programs, which the launcher can start only once)
 	NoRestart restart.Reason `json:"no_restart,omitempty"`
+
+	// Elsewhere says that another agent has run it, perhaps as another program. If this one has,
+	// Shown says that its stderr was shown where this agent writes, and Mixed that there may be lines
+	// of others between those of its traceback, or after it.
+	Elsewhere, Shown, Mixed bool `json:"-"`
 }
 
 // NotRestarted is why no other attempt follows; "" if that was no question.
@@ -376,16 +388,18 @@ func notRestarted(reason restart.Reason, attempt, code int, signal rdzv.Signal) 
 }
 
 // FailureReported describes the worker that failed first. The agent of that worker reports it, when
-// all agents have settled. If that agent is lost, another one reports it, without the lines of
-// stderr, unless it has announced the failure ([JobEnded]).
+// all agents have settled; without a launcher every agent does. If that worker's agent is lost,
+// another one reports it, without the lines of stderr, unless it has announced the failure
+// ([JobEnded]).
 type FailureReported struct {
 	Failure
 }
 
 func (FailureReported) Type() string { return "failure_reported" }
 
-// Report describes the failure in lines. when is one of them, "" for none, and above says that the
-// reader sees the worker's stderr before them.
+// Report describes the failure in lines, of which the last ones say how the worker ended and name
+// the exception. when is one of them, "" for none, and above says that the reader sees the worker's
+// stderr before them.
 func (f Failure) Report(when string, above bool) string {
 	var b strings.Builder
 	earlier := ""
@@ -398,43 +412,73 @@ func (f Failure) Report(when string, above bool) string {
 			fmt.Fprintf(&b, "  %-8s %s\n", name, value)
 		}
 	}
-	row("program", shell.Line(f.Program...))
+	if !f.Elsewhere {
+		row("program", shell.Line(f.Program...))
+	}
 	row("when", when)
 	row("where", fmt.Sprintf("%s, local rank %d, pid %d", f.Host, f.LocalRank, f.PID))
+	row("log", f.Log)
+	for _, line := range f.others() {
+		row("others", line)
+	}
+	b.WriteString(f.output(above && !f.Mixed))
 	row("how", rdzv.ExitStatus(f.Code, f.Signal)+" after "+briefly(f.Took))
 	if f.OOM {
 		row("", outOfMemory)
 	}
-	row("log", f.Log)
 	row("message", f.Message)
-	b.WriteString(f.output(above))
-	for _, o := range f.Others {
-		fmt.Fprintf(&b, "rank %d on %s also failed: %s", o.Rank, o.Host,
-			rdzv.ExitStatus(o.Code, o.Signal))
-		if o.Text != "" {
-			b.WriteString(": " + o.Text)
-		}
-		b.WriteString("\n")
-	}
 	return b.String()
 }
 
+// others says what became of other workers. Those that have lost a connection are only counted.
+func (f Failure) others() (lines []string) {
+	for _, o := range f.Others {
+		if o.Disconnected {
+			continue
+		}
+		line := fmt.Sprintf("rank %d on %s also failed: %s", o.Rank, o.Host,
+			rdzv.ExitStatus(o.Code, o.Signal))
+		if o.Text != "" {
+			line += ": " + o.Text
+		}
+		lines = append(lines, line)
+	}
+	if f.Disconnected == 0 {
+		return lines
+	}
+	their, to := "their", " to it"
+	if f.Disconnected == 1 {
+		their = "its"
+	}
+	if f.Consequence {
+		to = " to another one, too"
+	}
+	return append(lines, fmt.Sprintf("%s lost %s connection%s",
+		plural.Of(f.Disconnected, "other rank"), their, to))
+}
+
+// shortTraceback is how many of the last lines are repeated of those that are shown further above.
+const shortTraceback = 10
+
 // output is what the report has of the worker's stderr. One on a terminal may have printed nothing.
 func (f Failure) output(above bool) string {
+	lines := f.Stderr
 	switch {
 	case f.OnTerminal && f.Signal == 0:
 		return "  its stderr is the terminal, which rdzv does not read; " +
 			"--tag or --log-dir DIR puts the exception here\n"
 	case above:
 		return "  its stderr is above\n"
-	case len(f.Stderr) == 0:
+	case len(lines) == 0:
 		return ""
+	case f.Shown && len(lines) > shortTraceback:
+		lines = append([]string{"..."}, lines[len(lines)-shortTraceback:]...)
 	}
 	stream := "stderr"
 	if f.Joined {
 		stream = "output"
 	}
-	return "  last lines of " + stream + ":\n  | " + strings.Join(f.Stderr, "\n  | ") + "\n"
+	return "  last lines of " + stream + ":\n  | " + strings.Join(lines, "\n  | ") + "\n"
 }
 
 // Finished is the last event of every agent. All agents of the job have settled, or there was no

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"rdzv/envmap"
 	"rdzv/internal/hint"
 	"rdzv/internal/shell"
 	"rdzv/rdzv"
@@ -206,7 +207,8 @@ func (m *membership) sessionConfig() rdzv.Config {
 	c := rdzv.Config{
 		Job: cmp.Or(m.otherJob, m.local.Job), Self: m.self, JoinBy: m.joinBy,
 		SettleTimeout: m.local.Config.settleTimeout(), ReadDetails: m.local.Config.RankTimes,
-		Answer: m.observed.answer, Renewed: m.lease.Renew,
+		ReadFailure: m.local.Placement.Launcher == envmap.None,
+		Answer:      m.observed.answer, Renewed: m.lease.Renew,
 	}
 	if m.checking != nil {
 		c.Answer = m.checking.answer

@@ -118,6 +118,14 @@ func (o *workerOutput) set(worker *wrap.Worker, i int) {
 	}
 }
 
+// logOf is the file that has the output of a rank, "" if there is none.
+func (o *workerOutput) logOf(rank int) string {
+	if o.local.Config.LogDir == "" {
+		return ""
+	}
+	return o.files().File(rank)
+}
+
 // lastTime is when a worker has last written something.
 func (o *workerOutput) lastTime() (last time.Time) {
 	for i := range o.last {
@@ -139,6 +147,17 @@ func (o *workerOutput) traceback(i int) *status.Traceback {
 		return nil
 	}
 	return &status.Traceback{Seconds: time.Since(at).Seconds(), Exception: cut(exception)}
+}
+
+// wroteSince tells whether another worker than the i-th one has written after some time, as far as
+// that is read.
+func (o *workerOutput) wroteSince(at time.Time, i int) bool {
+	for j := range o.last {
+		if j != i && o.last[j].Time().After(at) {
+			return true
+		}
+	}
+	return false
 }
 
 // lastLine is the last line that the i-th worker has written; "" if none is known.

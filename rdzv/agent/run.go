@@ -272,7 +272,7 @@ func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 		Ranks: timesOf(append(w.details(nil), summary.Details...)),
 	}
 	if a.announcer().Failure(summary, r.StoreLost) {
-		r.Failure = a.failure(summary, w.endings)
+		r.Failure = a.failure(summary, w)
 		m.events.send(FailureReported{*r.Failure})
 	}
 	return r, false, nil

@@ -160,7 +160,8 @@ func (w *workers) details(ended []rdzv.Worker) (list []rdzv.Detail) {
 		}
 		failed := func(e rdzv.Worker) bool { return e.Rank == rank && e.FailedAlone() }
 		if slices.ContainsFunc(ended, failed) && (v == nil || v.By == w.id && v.Rank == rank) {
-			d.Stderr = w.endings[i].Findings.Lines
+			d.Stderr, d.Joined = w.endings[i].Findings.Lines, w.endings[i].Joined
+			d.Log = w.output.logOf(rank)
 		}
 		list = append(list, d)
 	}

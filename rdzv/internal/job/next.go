@@ -40,6 +40,7 @@ func (s *succession) decide(t *turn, a *attempt) {
 	v := record.Settled{Cause: e.cause, Unsettled: a.members.unsettled(), NoRestart: d.Reason}
 	if m := a.members.byID[e.verdict.By]; m != nil && e.verdict.Kind == record.Failed {
 		v.Unreported, v.Successes = m.lost, a.success.before(e.failedAt())
+		v.Disconnected = a.outcomes.disconnected(e.verdict.Rank)
 	}
 	if e.verdict.Kind == record.Ended {
 		v.Code = record.EndedCode(e.verdict.Signal, a.outcomes.list)

@@ -97,6 +97,18 @@ func (s *outcomes) takeProgress(now time.Time, id string, value any) {
 	s.success.begin(now, o.Workers, s.end)
 }
 
+// disconnected is how many workers but that of a rank have lost their connection to another one.
+func (s *outcomes) disconnected(but int) (n int) {
+	for _, o := range s.list {
+		for _, w := range o.Workers {
+			if w.Disconnected && w.Rank != but {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // ranMPI tells whether a worker was an MPI program, which cannot start again.
 func (s *outcomes) ranMPI() bool {
 	isMPI := func(w record.Worker) bool { return w.MPI }

@@ -28,8 +28,11 @@ type Detail struct {
 	Init        int64 `json:"init,omitempty"` // when it has reached init_process_group
 	FirstOutput int64 `json:"output,omitempty"`
 	End         int64 `json:"end,omitempty"`
-	// Stderr are its last lines or its traceback, if its failure may have ended the job.
+	// Stderr are its last lines or its traceback, if its failure may have ended the job. Joined says
+	// that they are of stdout, too, Log is the file on its node that has its output.
 	Stderr []string `json:"stderr,omitempty"`
+	Joined bool     `json:"joined,omitempty"`
+	Log    string   `json:"log,omitempty"`
 }
 
 // maxStderr is how many bytes of Detail.Stderr an outcome has; JSON may need six for one.
@@ -75,6 +78,8 @@ type Worker struct {
 	ReportDelay Seconds `json:"report_delay_seconds,omitempty"`
 	// whether `message` is only the last line of its stdout and stderr
 	LastLine bool `json:"last_line,omitempty"`
+	// whether it has lost its connection to another worker, also if it was told to stop
+	Disconnected bool `json:"disconnected,omitempty"`
 }
 
 func (w Worker) OK() bool { return w.Code == 0 && w.Signal == 0 }
@@ -131,6 +136,8 @@ type Settled struct {
 	Unreported bool `json:"unreported,omitempty"`
 	// Successes are those shortly before the failure that ended the job; nil if there are none.
 	Successes *Successes `json:"successes,omitempty"`
+	// Disconnected is how many other workers lost their connection to another one.
+	Disconnected int `json:"disconnected,omitempty"`
 	// Restart is the next attempt, nil if there is none, because of NoRestart.
 	Restart   *Restart       `json:"restart,omitempty"`
 	NoRestart restart.Reason `json:"no_restart,omitempty"`

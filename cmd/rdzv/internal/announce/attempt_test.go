@@ -26,7 +26,7 @@ func TestRestartLines(t *testing.T) {
 	second := first
 	second.Restart = rdzv.Restart{Attempt: 2, Delay: rdzv.Seconds(time.Second)}
 	ended := agent.JobEnded{Verdict: v, Announce: true}
-	own := agent.JobEnded{Verdict: v, Announce: true, Own: true}
+	own := agent.JobEnded{Verdict: v, Announce: true, Own: true, ReportFollows: true}
 	report := agent.FailureReported{Failure: agent.Failure{
 		WorldSize: 1, PID: 71, Code: 1, Attempt: 3, NoRestart: restart.Exhausted,
 	}}

@@ -26,6 +26,7 @@ type ending struct {
 	world   agent.WorldAgreed // of the last attempt
 	version string            // of rdzv
 	now     func() time.Time  // nil without Describe
+	endedAt time.Time
 }
 
 // jobEnded writes in one line why the job ended, as soon as that is known, unless another agent of
@@ -35,6 +36,9 @@ func (n *ending) jobEnded(e agent.JobEnded, howToStart string) {
 	c, v, line := n.console, e.Verdict, e.String()
 	written := n.attempt && n.held == "" && !(v != nil && v.Withdrawn) // by attemptFailed
 	n.attempt, n.held, n.unsure = false, "", ""
+	if n.now != nil {
+		n.endedAt = n.now()
+	}
 	n.interrupted = v != nil && v.Kind == rdzv.Ended && v.Signal == rdzv.Signal(syscall.SIGINT)
 	switch {
 	case v != nil && v.Kind == rdzv.Done, written:
@@ -42,7 +46,7 @@ func (n *ending) jobEnded(e agent.JobEnded, howToStart string) {
 		c.Verbose("%s", line)
 	case v == nil:
 		c.Error("%s", line)
-	case v.Kind == rdzv.Failed && e.Own:
+	case v.Kind == rdzv.Failed && e.ReportFollows:
 		n.held = line
 	case v.Kind == rdzv.Unready && !e.Leads: // the agent that leads prints all problems
 		c.Error("%s", e.Brief())
@@ -141,8 +145,8 @@ func (n *ending) when() string {
 	if n.now == nil {
 		return ""
 	}
-	now := n.now().UTC().Format(time.RFC3339)
-	return fmt.Sprintf("%s, %s, rdzv %s", now, n.world.Where(), n.version)
+	at := n.endedAt.UTC().Format(time.RFC3339)
+	return fmt.Sprintf("%s, %s, rdzv %s", at, n.world.Where(), n.version)
 }
 
 // maxBetween is how many lines there may be between what a worker has printed and the report, so

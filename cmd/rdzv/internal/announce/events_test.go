@@ -154,7 +154,7 @@ func TestSearchEvents(t *testing.T) {
 func TestFailureEvents(t *testing.T) {
 	verdict := &rdzv.Verdict{Kind: rdzv.Failed, Host: "node1", PID: 71, Rank: 2, Code: 1,
 		Text: "no data"}
-	own := agent.JobEnded{Verdict: verdict, Own: true, Announce: true}
+	own := agent.JobEnded{Verdict: verdict, Announce: true, ReportFollows: true}
 	other := agent.JobEnded{Verdict: verdict, Announce: true}
 	report := agent.FailureReported{Failure: agent.Failure{
 		Program: []string{"a b"}, Rank: 2, WorldSize: 4, Host: "node1", PID: 71, Code: 1,
@@ -164,18 +164,19 @@ func TestFailureEvents(t *testing.T) {
 	killed.Signal, killed.OnTerminal, killed.Hint = 9, true, "see dmesg"
 	const line = "rdzv: rank 2 failed first: exit 1 after 0.00s on node1 (local rank 0, pid 71): " +
 		"no data\n"
-	const text = `rdzv: rank 2 of 4 failed first
+	const head = `rdzv: rank 2 of 4 failed first
 rdzv:   program  'a b'
 rdzv:   where    node1, local rank 0, pid 71
-rdzv:   how      exit 1 after 0.00s
 `
+	const end = "rdzv:   how      exit 1 after 0.00s\n"
+	const text = head + end
 	for name, test := range map[string]struct {
 		events []agent.Event
 		want   string
 	}{
 		"report": {[]agent.Event{own, report}, text},
-		"terminal": {[]agent.Event{own, terminal}, text + "rdzv:   its stderr is the terminal, which " +
-			"rdzv does not read; --tag or --log-dir DIR puts the exception here\n"},
+		"terminal": {[]agent.Event{own, terminal}, head + "rdzv:   its stderr is the terminal, which " +
+			"rdzv does not read; --tag or --log-dir DIR puts the exception here\n" + end},
 		"killed": {
 			[]agent.Event{own, killed},
 			strings.Replace(text, "exit 1", "killed by SIGKILL", 1) + "rdzv: hint: see dmesg\n",
@@ -192,6 +193,54 @@ rdzv:   how      exit 1 after 0.00s
 		}
 		if out.String() != test.want {
 			t.Errorf("%s: wrote %q\nwant %q", name, &out, test.want)
+		}
+	}
+}
+
+// A report ends with the exception. Of a traceback that is shown above lines of other ranks it repeats
+// the end; failures that others have suffered because of it are counted.
+func TestReport(t *testing.T) {
+	var traced []string
+	for n := range 12 {
+		traced = append(traced, fmt.Sprint("line ", n))
+	}
+	failed := agent.Failure{
+		Program: []string{"a"}, Rank: 2, WorldSize: 8, Host: "node1", PID: 71, Code: 1,
+		Message: "E: x", Stderr: traced, Log: "logs/2.log", Disconnected: 3,
+		Others: []rdzv.FailedWorker{
+			{Host: "node1", Worker: rdzv.Worker{Rank: 3, Code: 1, Text: "reset", Disconnected: true}},
+			{Host: "node2", Worker: rdzv.Worker{Rank: 4, Code: 9, Text: "other"}},
+		},
+	}
+	const head = "rank 2 of 8 failed first\n"
+	const where = "  where    node1, local rank 0, pid 71\n  log      logs/2.log\n" +
+		"  others   rank 4 on node2 also failed: exit 9: other\n"
+	const counted = "  others   3 other ranks lost their connection to it\n"
+	const end = "  how      exit 1 after 0.00s\n  message  E: x\n"
+	const program, above = "  program  a\n", "  its stderr is above\n"
+	lines := func(lines ...string) string {
+		return "  last lines of stderr:\n  | " + strings.Join(lines, "\n  | ") + "\n"
+	}
+	mixed := lines(append([]string{"..."}, traced[2:]...)...)
+	for name, test := range map[string]struct {
+		change func(*agent.Failure)
+		want   string
+	}{
+		"not shown": {func(*agent.Failure) {}, head + program + where + counted + lines(traced...) + end},
+		"above": {func(f *agent.Failure) { f.Shown = true },
+			head + program + where + counted + above + end},
+		"mixed": {func(f *agent.Failure) { f.Shown, f.Mixed = true, true },
+			head + program + where + counted + mixed + end},
+		"of another node": {func(f *agent.Failure) { f.Elsewhere = true },
+			head + where + counted + lines(traced...) + end},
+		"consequence": {func(f *agent.Failure) { f.Shown, f.Consequence, f.Disconnected = true, true, 1 },
+			head + program + where +
+				"  others   1 other rank lost its connection to another one, too\n" + above + end},
+	} {
+		f := failed
+		test.change(&f)
+		if got := f.Report("", f.Shown); got != test.want {
+			t.Errorf("%s: %s\nwant %s", name, got, test.want)
 		}
 	}
 }

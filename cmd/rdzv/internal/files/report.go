@@ -135,7 +135,7 @@ func (r *Report) Ended(end agent.Result) {
 	switch v := end.Verdict; {
 	case v == nil:
 		r.write(string(rdzv.Lost), code, line, nil)
-	case end.Failure != nil:
+	case end.Failure != nil && (end.Ended.Own || end.Unreported || end.StoreLost):
 		f := failureOf(v)
 		f.OOM, f.Stderr, f.Others = end.Failure.OOM, end.Failure.Stderr, othersOf(end)
 		r.write(string(v.Kind), code, v.Text, f)

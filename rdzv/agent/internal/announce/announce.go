@@ -41,13 +41,14 @@ func (a Agent) End(v *rdzv.Verdict) bool {
 }
 
 // Failure tells whether the agent reports the failure that ended the job: that of its own worker,
-// or one that nobody has reported or announced because the agents that had to are lost.
+// or one that nobody has reported or announced because the agents that had to are lost. Without a
+// launcher each agent does, because its user sees no other one's.
 func (a Agent) Failure(s rdzv.Summary, storeLost bool) bool {
 	v := s.Verdict
 	switch {
 	case v == nil || v.Kind != rdzv.Failed:
 		return false
-	case v.By == a.ID:
+	case a.Reports(v):
 		return true
 	case a.End(v):
 		return false
@@ -55,6 +56,11 @@ func (a Agent) Failure(s rdzv.Summary, storeLost bool) bool {
 		return a.Leads
 	}
 	return storeLost && a.End(nil)
+}
+
+// Reports tells whether the agent reports a failure also if no agent is lost.
+func (a Agent) Reports(v *rdzv.Verdict) bool {
+	return v != nil && v.Kind == rdzv.Failed && (v.By == a.ID || a.Launcher == envmap.None)
 }
 
 // Restart tells whether the agent tells the user that an attempt has failed and another one

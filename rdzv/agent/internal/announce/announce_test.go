@@ -42,6 +42,11 @@ func TestAnnounces(t *testing.T) {
 				t.Errorf("%s: announces(%v) = %t, want %t", test.agent, c.verdict, got, c.want)
 			}
 		}
+		reports := test.agent == "failed" || test.agent == "no launcher"
+		if a.Reports(failed) != reports || a.Failure(rdzv.Summary{Verdict: failed}, false) != reports ||
+			a.Reports(ended) || a.Reports(nil) {
+			t.Errorf("%s: reports the failure: %t, want %t", test.agent, !reports, reports)
+		}
 	}
 }
 

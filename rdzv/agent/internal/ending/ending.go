@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/advice"
@@ -17,9 +18,10 @@ import (
 type Ending struct {
 	File     string // where torch records an exception; "" if nowhere
 	Findings postmortem.Findings
-	Joined   bool   // the findings are those of stdout and stderr
-	OOM      bool   // the kernel ran out of memory while it ran
-	Hint     string // what to try
+	Joined   bool      // the findings are those of stdout and stderr
+	TracedAt time.Time // when it has printed its last traceback; zero if it has printed none
+	OOM      bool      // the kernel ran out of memory while it ran
+	Hint     string    // what to try
 }
 
 // Workers are the workers of an agent in one attempt.
