@@ -19,7 +19,8 @@ func (p *place) rootFS() string {
 		p.must(os.WriteFile(filepath.Join(root, "etc", file), nil, 0o644))
 	}
 	bin := filepath.Join(root, "bin")
-	for _, command := range []string{"sh", "cat", "echo", "sleep", "hostname", "ls"} {
+	for _, command := range []string{"sh", "cat", "echo", "sleep", "hostname", "ls", "env",
+		"setsid"} {
 		if err := os.Symlink("busybox", filepath.Join(bin, command)); !os.IsExist(err) {
 			p.must(err)
 		}
