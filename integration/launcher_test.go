@@ -19,7 +19,7 @@ type launcher struct {
 	// kills says that the launcher kills its ranks with SIGKILL when it is told to end, so that
 	// their agents cannot remove their files.
 	kills bool
-	// ignores is the set of signals that its ranks ignore: those of Hydra ignore SIGTSTP.
+	// ignores is the set of signals that its ranks ignore: those of Hydra ignore SIGTTIN.
 	ignores string
 }
 

@@ -1,8 +1,10 @@
 package integration
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,22 +48,29 @@ var signalCases = []signalCase{
 	{"direct", "group", hup, "SIGTERM", "SIGTERM", 129},
 
 	{"openmpi", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
+	{"openmpi", "agent", winch, "SIGWINCH SIGTERM", "SIGTERM", 143},
+	{"openmpi", "agent", cont, "SIGCONT SIGTERM", "SIGTERM", 143},
 	{"openmpi", "agent", term, "SIGTERM", "SIGTERM", 143},
 	{"openmpi", "launcher", term, "SIGTERM", "SIGTERM", 1},
 	{"openmpi", "launcher", intr, "SIGTERM", "SIGTERM", 1},
 	{"openmpi", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 143},
 	{"openmpi", "launcher", usr2, "SIGUSR2 SIGTERM", "SIGUSR2 SIGTERM", 143},
+	{"openmpi", "launcher", cont, "SIGCONT SIGTERM", "SIGCONT SIGTERM", 143},
 
 	{"hydra", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
+	{"hydra", "agent", winch, "SIGWINCH SIGTERM", "SIGTERM", 143},
+	{"hydra", "agent", cont, "SIGCONT SIGTERM", "SIGTERM", 143},
 	{"hydra", "agent", term, "SIGTERM", "SIGTERM", 143},
 	{"hydra", "launcher", term, "SIGTERM", "SIGTERM", 143},
 	{"hydra", "launcher", intr, "SIGTERM", "SIGTERM", 130},
 	{"hydra", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 143},
 
-	{"slurm", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
+	{"slurm", "agent", usr1, "SIGTERM", "SIGTERM", 143},
 	{"slurm", "agent", term, "SIGTERM", "SIGTERM", 143},
 	{"slurm", "scancel", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 143},
 	{"slurm", "scancel", usr2, "SIGUSR2 SIGTERM", "SIGUSR2 SIGTERM", 143},
+	{"slurm", "scancel", winch, "SIGWINCH SIGTERM", "SIGWINCH SIGTERM", 143},
+	{"slurm", "scancel", cont, "SIGCONT SIGTERM", "SIGCONT SIGTERM", 143},
 	{"slurm", "scancel", term, "SIGTERM", "SIGTERM", 143},
 	{"slurm", "scancel", intr, "SIGINT", "SIGINT", 130},
 	{"slurm", "scancel", hup, "SIGHUP", "SIGHUP", 129},
@@ -80,8 +89,7 @@ func (s signalCase) send(j *job) {
 	case "launcher":
 		j.signal(j.commands[0].pid(), s.signal)
 	case "scancel":
-		name := strings.TrimPrefix(unix.SignalName(s.signal), "SIG")
-		j.slurmCommand("scancel", "--signal="+name, j.workers[0].Env["SLURM_JOB_ID"])
+		j.slurmCommand("scancel", fmt.Sprintf("--signal=%d", s.signal), j.workers[0].Env["SLURM_JOB_ID"])
 	}
 }
 
@@ -128,9 +136,13 @@ func (j *job) waitForNoted(rank int, want string) {
 }
 
 func (c *cluster) runSignalCase(t *testing.T, s signalCase, hosts int) {
-	j := c.runningJob(t, s.launcher, hosts, nil, worker("signals", jobDir))
+	program := worker("signals", jobDir)
+	if s.signal == winch || s.signal == cont {
+		program = append(program, "more")
+	}
+	j := c.runningJob(t, s.launcher, hosts, nil, program)
 	s.send(j)
-	if strings.Contains(s.last, " ") { // the first signal does not end the job
+	if !s.ends() {
 		j.waitForFirst(s)
 		j.signal(j.agentOf(0), syscall.SIGTERM)
 	}
@@ -139,6 +151,11 @@ func (c *cluster) runSignalCase(t *testing.T, s signalCase, hosts int) {
 		worker.checkSignals(t, j.records(), s.expected(rank))
 	}
 	j.removeLeftovers()
+}
+
+// ends says whether the signal ends a job. If it does not, SIGTERM follows.
+func (s signalCase) ends() bool {
+	return !slices.Contains([]syscall.Signal{usr1, usr2, winch, cont}, s.signal)
 }
 
 // checkEnd checks the code of the launcher, or that of the agents if the launcher is an
