@@ -22,18 +22,21 @@ for d in /proc/$$/fd/*; do
 	[ "$n" -gt 2 ] && [ "$n" != "$PMI_FD" ] && echo "descriptor $n: $(readlink $d)"
 done
 [ -n "$PMI_FD" ] && echo "PMI_FD: $(readlink /proc/$$/fd/$PMI_FD)"
-grep -E '^(Umask|Uid|Gid|Groups|NoNewPrivs|Seccomp|Cap.*|Sig(Blk|Ign|Cgt)|.*_allowed_list):' /proc/self/status
+grep -E '^(Umask|Uid|Gid|Groups|NoNewPrivs|Seccomp.*|Speculation.*|Cap.*|Sig(Blk|Ign|Cgt)|.*_allowed_list):' \
+	/proc/self/status
 sed -E 's/  +/: /' /proc/self/limits
 sed 's/^/cgroup: /' /proc/self/cgroup
-for n in oom_score_adj timerslack_ns personality; do echo "$n: $(cat /proc/self/$n)"; done
+for n in oom_score_adj timerslack_ns personality cpuset coredump_filter loginuid; do echo "$n: $(cat /proc/self/$n)"; done
 for n in cgroup ipc mnt net pid user uts time; do echo "namespace $n: $(readlink /proc/self/ns/$n)"; done
 for n in cwd root; do echo "$n: $(readlink /proc/self/$n)"; done
 echo "memory policy: $(awk '{ print $2; exit }' /proc/self/numa_maps)"
 echo "io priority: $(ionice -p $$)"
 awk '{ print "nice: " $19 "\nscheduling policy: " $41 "\ncontrolling terminal: " $7
+	print "real-time priority: " $40
 	print "session: " ($6 == $1 ? "its own" : "inherited")
 	print "process group: " ($5 == $1 ? "its own" : "inherited") }' /proc/$$/stat
 tr '\0' '\n' < /proc/$$/environ | sed -nE 's/^([A-Za-z_0-9]+)=/environment \1: /p'
+exec setpriv --dump
 `
 
 // ownNumbers are those of one step of a job, or of one file.
@@ -69,6 +72,7 @@ var workerDifferences = []workerDifference{
 	{`environment (OMPI_ARGV|OMPI_COMMAND|SLURM_JOB_NAME)`, "openmpi srun", `rdzv|exec`,
 		"the launcher's name of the program that it has started"},
 	{`environment _`, "terminal", `rdzv$`, "bash's name of the program that it has started"},
+	{`Parent death signal`, "", `^KILL$`, "a worker dies if its runner does"},
 	{`session`, "hydra", `^inherited$`,
 		"each task of Hydra has a session of its own: the worker is in that of its agent"},
 	{`process group`, "srun", `^its own$`,
