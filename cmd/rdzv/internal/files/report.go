@@ -104,7 +104,10 @@ type failure struct {
 	OOM       bool         `json:"out_of_memory,omitempty"`
 	Seconds   rdzv.Seconds `json:"seconds"`          // from its start to its end
 	Stderr    []string     `json:"stderr,omitempty"` // its last lines, or its traceback
+	Log       string       `json:"log,omitempty"`    // the file on its node that has its output
 	Others    []other      `json:"others,omitempty"` // workers that failed before they were stopped
+	// Disconnected is how many other workers lost their connection to another one.
+	Disconnected int `json:"disconnected,omitempty"`
 }
 
 type other struct {
@@ -137,7 +140,8 @@ func (r *Report) Ended(end agent.Result) {
 		r.write(string(rdzv.Lost), code, line, nil)
 	case end.Failure != nil && (end.Ended.Own || end.Unreported || end.StoreLost):
 		f := failureOf(v)
-		f.OOM, f.Stderr, f.Others = end.Failure.OOM, end.Failure.Stderr, othersOf(end)
+		f.OOM, f.Stderr, f.Log = end.Failure.OOM, end.Failure.Stderr, end.Failure.Log
+		f.Others, f.Disconnected = othersOf(end), end.Disconnected
 		r.write(string(v.Kind), code, v.Text, f)
 	case v.Kind == rdzv.Failed:
 		r.failedElsewhere(end, code)
@@ -160,7 +164,8 @@ func (r *Report) failedElsewhere(end agent.Result, code int) {
 		return
 	}
 	f := failureOf(v)
-	f.Stderr, f.Others = end.Details[at].Stderr, othersOf(end)
+	f.Stderr, f.Log = end.Details[at].Stderr, end.Details[at].Log
+	f.Others, f.Disconnected = othersOf(end), end.Disconnected
 	r.set(string(v.Kind), code, v.Text, f)
 	r.put(false, Timeout)
 }
