@@ -47,7 +47,17 @@ func TestEnded(t *testing.T) {
 			last:    "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.",
 		},
 
+		"emptyline":  {message: "ValueError: The config is wrong:", last: "lr must be positive"},
+		"accelerate": {message: "ValueError: batch 3 is empty"},
+		"pytest":     {message: "FAILED test_x.py::test_a - AssertionError: sums", last: "1 failed in 0.02s"},
+		"wandb-exit": {message: "the data set is empty", last: "*"},
+
 		// torch
+		"elastic": {message: "ValueError: batch 3 is empty", last: "*"},
+		"elastic-alone": {
+			message: "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: inner.py FAILED",
+			last:    "============================================================",
+		},
 		"dataloader":        {message: "RuntimeError: image 0 is truncated"},
 		"dataloader-killed": {message: "RuntimeError: DataLoader worker (pid(s) 8726) exited unexpectedly"},
 		"spawn":             {message: "ValueError: child 1 has no data"},
@@ -78,6 +88,9 @@ func TestEnded(t *testing.T) {
 		"crlf": {
 			message: "/usr/bin/env: ‘python3\\r’: No such file or directory",
 			last:    "/usr/bin/env: use -[v]S to pass options in shebang lines",
+		},
+		"srun-option": {
+			message: "srun: unrecognized option '--bogus'", last: "Try \"srun --help\" for more information",
 		},
 		"docker-option": {message: "unknown flag: --nosuch", last: "Run 'docker run --help' for more information"},
 		"docker-daemon": {

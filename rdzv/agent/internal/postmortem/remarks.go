@@ -22,9 +22,13 @@ var advises = sync.OnceValue(func() *regexp.Regexp {
 // leaked semaphores, and one of torch's C++ code, such as that destroy_process_group was not
 // called.
 var warns = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\S+:\d+: \w*Warning: |` +
+	return regexp.MustCompile(`^\S+:\d+: \w*Warning: |` + afterwards + `|` +
 		`^(\[rank\d+\]:)?\[?[IW](\d{4})? .*\b\w+\.(cpp|cc|h|hpp|cu|py):\d+\] `)
 })
+
+// afterwards matches what pytest and wandb print at their end.
+const afterwards = `^(=+ )?\d+ (failed|passed|errors?)\b.* in \d+\.\d+s|^!+ stopping after |` +
+	`^wandb:($| \W| Find logs| You can sync| Waiting| Synced| View| Run | wandb sync)`
 
 // saysWhy tells whether a line may be the reason: it is text, neither indented nor a remark.
 func saysWhy(line string) bool {

@@ -40,7 +40,7 @@ func lastLines(stderr []byte, killed bool) (lines []string, message string, gues
 	}
 	lines = lines[:end]
 	if message == "" {
-		message = strings.TrimSpace(printable(exceptionLine(lines[at:])))
+		message = exceptionText(lines[at:])
 	}
 	removePrefix(lines, at)
 	if before := abortReason(lines, at); before >= 0 {

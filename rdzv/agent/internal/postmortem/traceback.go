@@ -63,7 +63,14 @@ func decisive(lines []string) (at, end int) {
 		return first, len(lines)
 	}
 	if !startsDeath(lines[at]) {
-		return at, end
+		if !reportsProcess().MatchString(exceptionLine(lines[at:])) {
+			return at, end
+		}
+		before, endBefore := decisive(lines[:at])
+		if before < 0 || startsDeath(lines[before]) || !near(lines[:at], before) {
+			return at, end
+		}
+		return before, endBefore
 	}
 	switch before, endBefore := decisive(lines[:at]); {
 	case before < 0 || !near(lines[:at], before):
@@ -92,6 +99,12 @@ func asideMarker(before []string) int {
 var isAside = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`Exception ignored in|--- Logging error ---|Exception in thread |` +
 		`\bProcess \S+:\r?$|xception was never retrieved|Exception in callback |Error in atexit`)
+})
+
+// reportsProcess matches the exception of a launcher in Python that says only that a process has
+// failed, whose own traceback is above: of torchrun and of accelerate.
+var reportsProcess = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\w+\.)*(ChildFailedError|CalledProcessError):`)
 })
 
 // mostAfter is how many lines of text there may be after an exception if what follows is still
@@ -124,7 +137,7 @@ func isCppFrame(line string) bool {
 // -1.
 func tracebackOf(lines []string, exception string) (at int) {
 	for at = lastTraceback(lines); at >= 0; at = lastTraceback(lines[:at]) {
-		if strings.TrimSpace(printable(exceptionLine(lines[at:]))) == exception {
+		if exceptionText(lines[at:]) == exception {
 			break
 		}
 	}
@@ -187,6 +200,32 @@ func exceptionLine(lines []string) string {
 		}
 	}
 	return ""
+}
+
+// exceptionText is exceptionLine and, if that ends with a colon, the next line that says something:
+// "RuntimeError: Error(s) in loading state_dict for Net: Missing key(s) in state_dict: "fc.bias"."
+func exceptionText(lines []string) string {
+	exception := exceptionLine(lines)
+	text := strings.TrimSpace(printable(exception))
+	at := slices.IndexFunc(lines, func(line string) bool {
+		return strings.HasSuffix(line, exception)
+	})
+	if !strings.HasSuffix(text, ":") || at < 0 {
+		return text
+	}
+	prefix := framePrefix(lines)
+	for _, line := range lines[at+1:] {
+		rest, ok := strings.CutPrefix(line, prefix)
+		rest = strings.TrimSpace(printable(rest))
+		switch {
+		case strings.HasPrefix(prefix, line): // torch adds nothing to an empty line
+		case !ok || startsTraceback(line):
+			return text
+		case rest != "" && !isRule(rest):
+			return text + " " + rest
+		}
+	}
+	return text
 }
 
 // whatCppSays is the text of the exception that terminates a C++ program, else its type.
