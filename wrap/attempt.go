@@ -53,6 +53,7 @@ type state struct {
 	toldAt    time.Time        // when it was told something of the output
 	reporting atomic.Bool      // that is about to be sent
 	joined    bool             // the end that is kept is of both
+	unread    error            // Result.Unread
 	mu        *sync.Mutex      // for the next two
 	logged    bool             // there is a log, and it has not been given up
 	lost      error            // why some of its stdout was not shown, before drained[0] was closed
@@ -153,7 +154,9 @@ func (a *attempt) finish(survivors []int) {
 	hangs := a.queue.starts // what it starts later would not be of the next tree
 	a.reports.add(func() {
 		a.outputs.close()
-		m := doneMessage{Ran: true, Ends: hangs, Err: failureOf(err)}
+		m := doneMessage{
+			Ran: true, Ends: hangs, Unshown: len(a.outputs.unshown) > 0, Err: failureOf(err),
+		}
 		for i := range a.states {
 			if a.states[i].tail != nil {
 				m.Output = append(m.Output, a.outputs.message(i))
@@ -275,7 +278,7 @@ func (a *attempt) ended(i int, result Result) {
 			m.Output = a.outputs.message(i)
 		}
 		m.Output.Worker = i
-		m.Result, m.Err = result, failureOf(result.Err)
+		m.Result, m.Err, m.Unread = result, failureOf(result.Err), failureOf(s.unread)
 		a.supervisor.send(ended, m)
 	})
 }
@@ -319,7 +322,10 @@ func (a *attempt) reportSuspended() {
 		}
 	}
 	if some && !a.queue.starts {
-		a.report(suspended, nil)
+		a.reports.add(func() { // before the shell writes its prompt
+			a.outputs.awaitIdle()
+			a.supervisor.send(suspended, nil)
+		})
 	}
 }
 

@@ -74,7 +74,7 @@ func (c *call) take(f *frames.Frame) (err error) {
 	case ended:
 		var m endMessage
 		if err = f.Decode(&m); err == nil && c.has(m.Worker) {
-			m.Result.Err = m.Err.error()
+			m.Result.Err, m.Result.Unread = m.Err.error(), m.Unread.error()
 			c.wrote(m.Output)
 			c.tree.Workers[m.Worker].Line.end(c, m.Output, m.Result.Stderr)
 			c.ended(m.Worker, m.Result)
@@ -108,6 +108,7 @@ func (c *call) take(f *frames.Frame) (err error) {
 					c.wrote(o)
 				}
 			}
+			c.runner.unshown.Store(m.Unshown || c.runner.unshown.Load())
 			c.done <- m
 		}
 	}

@@ -185,22 +185,6 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestTerminal: the worker gets the terminal itself, unless it is captured.
-func TestTerminal(t *testing.T) {
-	nothingLeft(t)
-	term, slave := openTerminal(t)
-	w := sh(t, `if [ -t 2 ]; then echo a terminal >&2; else echo a pipe >&2; fi`)
-	w.Stderr = slave
-	mustRun(t, t.Context(), Tree{Workers: []Worker{w}})
-	term.want("a terminal")
-	w.Capture = true
-	results := mustRun(t, t.Context(), Tree{Workers: []Worker{w}})
-	term.want("a pipe")
-	if got := string(results[0].Stderr); got != "a pipe\n" {
-		t.Errorf("captured %q from the terminal, want %q", got, "a pipe\n")
-	}
-}
-
 // TestDescendantKeepsStderrOpen: Ended is called, with all output of the worker, while a descendant
 // keeps the pipe open. What the descendant writes later is still copied.
 func TestDescendantKeepsStderrOpen(t *testing.T) {

@@ -47,12 +47,15 @@ var agent = role("agent", func() {
 	fmt.Println("returned", err)
 })
 
+// keepsEnv makes the workers of a role keep its terminal.
+const keepsEnv = "WRAP_TEST_KEEPS_TERMINAL"
+
 // child is a worker with a role, of an agent that is itself a role.
 func child(role string) Worker {
 	env := []string{roleEnv + "=" + role, markerEnv + "=" + os.Getenv(markerEnv)}
 	return Worker{
 		Path: "/proc/self/exe", Args: []string{role}, Env: env,
-		Stdout: os.Stdout, Stderr: os.Stderr, Capture: true,
+		Stdout: os.Stdout, Stderr: os.Stderr, Capture: os.Getenv(keepsEnv) == "",
 	}
 }
 

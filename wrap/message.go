@@ -183,6 +183,7 @@ type endMessage struct {
 	Worker int
 	Result Result
 	Err    *failure
+	Unread *failure
 	Output outputMessage
 }
 
@@ -199,10 +200,11 @@ type outputMessage struct {
 
 // doneMessage says that nothing of the tree is left, or why it was not run: then Ran is false.
 type doneMessage struct {
-	Ran    bool
-	Ends   bool // the runner ends, because a start hangs in the kernel
-	Err    *failure
-	Output []outputMessage // of the workers of which something is known
+	Ran     bool
+	Ends    bool // the runner ends, because a start hangs in the kernel
+	Unshown bool // not everything has been shown, because a terminal has been stopped (Ctrl-S)
+	Err     *failure
+	Output  []outputMessage // of the workers of which something is known
 }
 
 // question is about the processes of a runner. The answer has the same ID.

@@ -98,7 +98,7 @@ func TestFields(t *testing.T) {
 		{Output{}, []string{"Log", "Tag"}},
 		{Binding{}, nil},
 		{Dump{}, nil},
-		{Result{}, []string{"Err"}},
+		{Result{}, []string{"Err", "Unread"}}, // endMessage
 	} {
 		typ := reflect.TypeOf(c.value)
 		for i := range typ.NumField() {

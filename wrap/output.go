@@ -31,8 +31,13 @@ type Output struct {
 	Relayed bool
 }
 
-// joined tells whether stdout and stderr of the worker are one pipe.
-func (w *Worker) joined() bool { return w.Output.Log != nil || w.sameFile() }
+// joined tells whether stdout and stderr of the worker are one pipe, or one pseudoterminal.
+func (w *Worker) joined() bool {
+	if w.Output == nil {
+		return w.onTerminal() && w.sameFile()
+	}
+	return w.Output.Log != nil || w.sameFile()
+}
 
 // sameFile tells whether both are shown at the same place.
 func (w *Worker) sameFile() bool {
@@ -41,13 +46,28 @@ func (w *Worker) sameFile() bool {
 	}
 	out, errOut := w.Stdout.Stat()
 	same, errSame := w.Stderr.Stat()
-	return errOut == nil && errSame == nil && os.SameFile(out, same)
+	if errOut == nil && errSame == nil && os.SameFile(out, same) {
+		return true
+	}
+	fd, errOut := descriptor.Of(w.Stdout)
+	other, errSame := descriptor.Of(w.Stderr)
+	return errOut == nil && errSame == nil && tee.SameTerminal(fd, other)
+}
+
+// onTerminal tells whether the worker is captured by means of a pseudoterminal.
+func (w *Worker) onTerminal() bool {
+	if w.Output != nil || !w.Capture || w.Stderr == nil {
+		return false
+	}
+	fd, err := descriptor.Of(w.Stderr)
+	return err == nil && tee.IsTerminal(fd)
 }
 
 // outputs are the outputs of all workers that are read.
 type outputs struct {
 	attempt *attempt
 	screens map[*os.File]*tee.Screen
+	unshown []*tee.Screen // after close, those that still have something to write
 	null    *os.File      // for workers without a stream; nil if none needs it
 	changed chan struct{} // delivers when what is known of one may have changed
 	tellAt  time.Time     // when the agent is told; zero is never
@@ -75,12 +95,16 @@ func (o *outputs) open(i int) (err error) {
 	switch {
 	case w.Output == nil && (!w.Capture || w.Stderr == nil):
 		return nil
-	case w.Output == nil:
-		streams = []int{2} // stdout is not read, so that nothing of it is lost here
 	case w.joined():
 		streams = []int{1}
+	case w.Output == nil:
+		streams = []int{2} // stdout is not read, so that nothing of it is lost here
 	}
-	if err := o.openStreams(i, streams); err != nil {
+	err = o.openStreams(i, streams)
+	if s.unread != nil {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("cannot read the output of worker %d: %w", i, err)
 	}
 	return nil
@@ -100,15 +124,37 @@ func (o *outputs) number(f *os.File) (int, error) {
 	return descriptor.Of(f)
 }
 
+// newEnds returns the ends of what a worker writes a stream to: a pipe or, where it has a terminal,
+// a pseudoterminal. If that fails, which state.unread says, it keeps the terminal.
+func (o *outputs) newEnds(i, stream int) (read, write int, err error) {
+	w, s := &o.attempt.tree.Workers[i], &o.attempt.states[i]
+	if !w.onTerminal() {
+		return tee.NewPipe()
+	}
+	read, write, s.unread = tee.NewTerminal(s.streams[stream])
+	return read, write, s.unread
+}
+
 func (o *outputs) openStreams(i int, streams []int) error {
 	w, s := &o.attempt.tree.Workers[i], &o.attempt.states[i]
+	var ends [2][2]int
+	for n, stream := range streams {
+		var err error
+		if ends[n][0], ends[n][1], err = o.newEnds(i, stream); err != nil {
+			for _, opened := range ends[:n] {
+				unix.Close(opened[0])
+			}
+			return err
+		}
+		s.ends = append(s.ends, ends[n][1])
+	}
 	s.tail = tee.NewTail(o.poke)
 	s.drained[0], s.drained[1] = make(chan struct{}), make(chan struct{})
 	how := Output{}
 	if w.Output != nil {
 		how = *w.Output
-		s.joined, s.logged = w.joined(), how.Log != nil
 	}
+	s.joined, s.logged = w.joined(), how.Log != nil
 	switch {
 	case s.joined:
 		s.drained[1] = s.drained[0]
@@ -116,11 +162,7 @@ func (o *outputs) openStreams(i int, streams []int) error {
 		close(s.drained[0])
 	}
 	for n, stream := range streams {
-		read, write, err := tee.NewPipe()
-		if err != nil {
-			return err
-		}
-		s.ends = append(s.ends, write)
+		read, write := ends[n][0], ends[n][1]
 		t, err := o.newTee(i, stream, read, how, n == len(streams)-1)
 		if err != nil {
 			unix.Close(read)
@@ -145,7 +187,7 @@ func (o *outputs) newTee(i, stream, read int, how Output, last bool) (t *tee.Tee
 	}
 	drained := s.drained[stream-1]
 	t = &tee.Tee{
-		From: read, Log: -1, Tag: how.Tag, Hold: how.Hold, Vain: stream == 1,
+		From: read, PTY: w.onTerminal(), Log: -1, Tag: how.Tag, Hold: how.Hold, Vain: stream == 1,
 		Drained: func() { close(drained) },
 	}
 	if w.Output != nil {
@@ -202,11 +244,40 @@ func (o *outputs) close() {
 	}
 	wg.Wait()
 	for _, s := range o.screens {
-		s.Close()
+		if s.Close(); !s.Await() {
+			o.unshown = append(o.unshown, s)
+		}
 	}
 	clear(o.screens)
 	if o.null != nil {
 		_ = o.null.Close()
+	}
+}
+
+// resize gives the pseudoterminals the size of the terminals where they are shown. It reports
+// whether one had another size.
+func (o *outputs) resize() (changed bool) {
+	for i := range o.attempt.states {
+		for _, t := range o.attempt.states[i].tees {
+			changed = t.Resize() || changed
+		}
+	}
+	return changed
+}
+
+// idleWait is how long a shell may have to wait for output that was written before a job stopped.
+const idleWait = 100 * time.Millisecond
+
+// awaitIdle waits until what the workers have written to pseudoterminals is shown, for at most
+// idleWait.
+func (o *outputs) awaitIdle() {
+	until := time.Now().Add(idleWait)
+	for i := range o.attempt.states {
+		for _, t := range o.attempt.states[i].tees {
+			for !t.IsIdle() && time.Now().Before(until) {
+				time.Sleep(time.Millisecond)
+			}
+		}
 	}
 }
 

@@ -25,9 +25,11 @@ type Result struct {
 	// Took is how long it ran.
 	Took time.Duration
 	// Stderr is the end of its standard error, at most 64 KiB, with Worker.Capture or Worker.Output;
-	// if Joined, it is the end of what it wrote to standard output and standard error.
+	// if Joined, it is the end of what it wrote to standard output and standard error. Unread is why
+	// there is none although Worker.Capture is set: no pseudoterminal could be had.
 	Stderr []byte
 	Joined bool
+	Unread error `json:"-"`
 	// Err is why it could not be started, ErrLeaseOver, or ErrRunner if it was killed because the
 	// runner died, or an OutputError; else nil.
 	Err error `json:"-"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,6 +22,7 @@ type Runner struct {
 	pid     int
 	process *parent.Runner // nil if another process has started it
 	unread  chan struct{}  // closed when nothing more is received
+	unshown atomic.Bool    // it has something to show on a terminal that is stopped
 	lost    chan struct{}
 
 	mu      sync.Mutex
@@ -67,9 +69,13 @@ func (r *Runner) Lost() <-chan struct{} { return r.lost }
 // ever that hangs in the kernel.
 const exitWait = 2 * time.Second
 
-// Close ends the runner. Run must have returned.
+// Close ends the runner. Run must have returned. If a user has stopped the terminal where workers
+// are shown (Ctrl-S), it waits until the rest has been shown.
 func (r *Runner) Close() {
 	r.conn.Close()
+	if r.unshown.Load() {
+		<-r.lost
+	}
 	late := time.NewTimer(exitWait)
 	defer late.Stop()
 	select {

@@ -43,6 +43,10 @@ func (a *attempt) hasGroups() bool { return a.tree.Signalled == Launched && !a.t
 
 // signal sends a signal to the workers that have not received it.
 func (a *attempt) signal(e Event) {
+	switch e.Signal {
+	case syscall.SIGWINCH, syscall.SIGCONT: // in the background nobody is told of a new size
+		a.resize()
+	}
 	for i := range a.states {
 		s := &a.states[i]
 		if has := e.Shared && s.startedAt.Before(e.At); !has {
@@ -50,6 +54,23 @@ func (a *attempt) signal(e Event) {
 		}
 	}
 	a.queue.missed |= 1 << (e.Signal - 1)
+}
+
+// resize gives the pseudoterminals of the workers a new size. All that they run are told: the
+// signal that they may have received from the terminal itself came too early.
+func (a *attempt) resize() {
+	if !a.outputs.resize() {
+		return
+	}
+	if a.terminal && a.group != 0 {
+		_ = syscall.Kill(-a.group, syscall.SIGWINCH)
+		return
+	}
+	for i := range a.states {
+		if s := &a.states[i]; len(s.tees) > 0 {
+			a.send(s, syscall.SIGWINCH, true)
+		}
+	}
 }
 
 // forwardStop passes a signal of job control to workers that are not in the process group of the

@@ -21,6 +21,7 @@ import (
 	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/frames"
 	"rdzv/wrap/internal/parent"
+	"rdzv/wrap/internal/tee"
 )
 
 // This process is a runner if it was executed as one. What an embedding program initialises before
@@ -103,6 +104,7 @@ type supervisor struct {
 	reports  *reports
 	attempt  *attempt      // that runs; nil if none does
 	done     chan struct{} // closed when the agent knows that nothing of the attempt is left
+	unshown  []*tee.Screen // of former attempts
 	lost     bool          // the agent, or the task, has ended
 	muted    atomic.Bool   // nothing is reported any more
 	garbage  garbage
@@ -140,6 +142,7 @@ func (s *supervisor) run(task int) {
 		case <-s.outputChanges():
 			s.attempt.outputs.noted()
 		case <-s.done:
+			s.unshown = append(s.unshown, s.attempt.outputs.unshown...)
 			s.attempt, s.done = nil, nil
 		case <-timer.C:
 			scan = true
@@ -148,10 +151,20 @@ func (s *supervisor) run(task int) {
 			s.attempt.step(scan)
 		}
 		if s.attempt == nil && s.lost {
+			s.showRest()
 			os.Exit(0) // nothing is left
 		}
 		if s.attempt == nil || !s.attempt.queue.starts {
 			s.garbage.collect(scan)
+		}
+	}
+}
+
+// showRest waits until terminals that were stopped have got everything, while the parent waits for
+// it.
+func (s *supervisor) showRest() {
+	for _, screen := range s.unshown {
+		for !screen.Await() && os.Getppid() == s.parent {
 		}
 	}
 }

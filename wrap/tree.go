@@ -21,8 +21,11 @@ type Worker struct {
 	// terminal); nil is /dev/null.
 	Stdin, Stdout, Stderr *os.File `json:"-"`
 	// Capture reads the worker's standard error through the runner, unless Stderr is nil: every
-	// byte is first written to Stderr, and the last 64 KiB are kept for Result.Stderr. A worker
-	// whose Stderr is a terminal then does not see that.
+	// byte is written to Stderr, and the last 64 KiB are kept for Result.Stderr. The worker gets a
+	// pipe or, if Stderr is a terminal, a pseudoterminal of the same size, which is also its standard
+	// output if Stdout is the same terminal. That is not its controlling terminal, and no keys arrive
+	// there: programs that read keys from stdout or stderr (less, curses, a shell that controls jobs)
+	// need Stderr itself.
 	Capture bool
 	// Output lets the runner copy what the worker writes; Capture is then not used. nil gives the
 	// worker Stdout and Stderr themselves.

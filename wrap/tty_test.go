@@ -51,6 +51,7 @@ var jobShell = role("shell", func() {
 		Env: []string{
 			roleEnv + "=" + listener, markerEnv + "=" + os.Getenv(markerEnv),
 			argEnv + "=" + os.Getenv(argEnv), othersEnv + "=" + os.Getenv(othersEnv),
+			keepsEnv + "=" + os.Getenv(keepsEnv), "PATH=" + os.Getenv("PATH"),
 		},
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Foreground: os.Getenv(backEnv) == "", Setpgid: true, Ctty: 0},
@@ -93,10 +94,19 @@ func startShell(t *testing.T, script string, env ...string) (terminal, *exec.Cmd
 	return term, cmd
 }
 
+// onBoth runs a test with a worker that has a pseudoterminal and with one that keeps the terminal.
+func onBoth(t *testing.T, test func(t *testing.T, env string)) {
+	t.Helper()
+	t.Run("captured", func(t *testing.T) { test(t, keepsEnv+"=") })
+	t.Run("keeps the terminal", func(t *testing.T) { test(t, keepsEnv+"=1") })
+}
+
 // TestKeys presses keys that send a signal: agent and worker receive each one once.
-func TestKeys(t *testing.T) {
+func TestKeys(t *testing.T) { onBoth(t, testKeys) }
+
+func testKeys(t *testing.T, env string) {
 	nothingLeft(t)
-	term, _ := startShell(t, "")
+	term, _ := startShell(t, "", env)
 	term.want("ready")
 	for _, key := range []struct {
 		keys   string
@@ -115,22 +125,55 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// resizeTo sets the size of the terminal.
+func (term terminal) resizeTo(rows, columns uint16) {
+	raw, _ := term.master.SyscallConn()
+	_ = raw.Control(func(fd uintptr) {
+		size := &unix.Winsize{Row: rows, Col: columns}
+		_ = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, size)
+	})
+}
+
 // TestResize: agent and worker receive SIGWINCH when the size of the terminal changes.
 func TestResize(t *testing.T) {
 	nothingLeft(t)
-	term, _ := startShell(t, "")
+	term, _ := startShell(t, "", keepsEnv+"=1")
 	term.want("ready")
-	raw, _ := term.master.SyscallConn()
-	raw.Control(func(fd uintptr) {
-		unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 33, Col: 111})
-	})
+	term.resizeTo(33, 111)
 	term.inAnyOrder("agent: 28 shared=true", "window-changed")
 }
 
-// TestCtrlZ stops and continues a worker that does not catch the signal.
-func TestCtrlZ(t *testing.T) {
+// printsSize prints the size of its terminal, and again when it learns that this has changed.
+const printsSize = `/usr/bin/python3 -c '
+import os, signal
+def show(*_):
+    size = os.get_terminal_size(1)
+    os.write(2, b"size %d %d\n" % (size.lines, size.columns))
+signal.signal(signal.SIGWINCH, show)
+show()
+while True:
+    signal.pause()
+'`
+
+// TestResizeCaptured: a program that a worker runs, and that has a pseudoterminal, asks for the size
+// when it receives SIGWINCH: the last answer is the new size.
+func TestResizeCaptured(t *testing.T) {
+	proctest.NeedProgram(t, "/usr/bin/python3")
 	nothingLeft(t)
-	term, sh := startShell(t, `echo ready; read line; echo "got $line"; exit 5`)
+	term, _ := startShell(t, printsSize+"; true")
+	term.await("size 0 0")
+	for n := range uint16(8) {
+		term.resizeTo(33+n, 111)
+		term.await(fmt.Sprintf("size %d 111", 33+n))
+	}
+}
+
+// TestCtrlZ stops and continues a worker that does not catch the signal.
+func TestCtrlZ(t *testing.T) { onBoth(t, testCtrlZ) }
+
+func testCtrlZ(t *testing.T, env string) {
+	nothingLeft(t)
+	term, sh := startShell(t, `echo ready; read line; echo "got $line"; exit 5`, env)
 	term.await("ready")
 	for range 3 {
 		term.typeKeys("\x1a")
@@ -175,9 +218,11 @@ func TestCtrlZWhileStarting(t *testing.T) {
 
 // TestBackgroundRead: a background job that reads from the terminal stops as a whole, and reads
 // when it is continued in the foreground.
-func TestBackgroundRead(t *testing.T) {
+func TestBackgroundRead(t *testing.T) { onBoth(t, testBackgroundRead) }
+
+func testBackgroundRead(t *testing.T, env string) {
 	nothingLeft(t)
-	term, sh := startShell(t, `echo ready; read line; echo "got $line"; exit 5`, backEnv+"=1")
+	term, sh := startShell(t, `echo ready; read line; echo "got $line"; exit 5`, backEnv+"=1", env)
 	term.await("ready")
 	term.await("shell: job stopped")
 	syscall.Kill(sh.Process.Pid, syscall.SIGUSR1)
@@ -203,11 +248,14 @@ while True:
     signal.pause()
 '`
 
-// TestLateStop: the agent does not stop before a worker that stops late.
-func TestLateStop(t *testing.T) {
+// TestLateStop: the agent does not stop before a worker that stops late, and not before what that has
+// written is shown.
+func TestLateStop(t *testing.T) { onBoth(t, testLateStop) }
+
+func testLateStop(t *testing.T, env string) {
 	proctest.NeedProgram(t, "/usr/bin/python3")
 	nothingLeft(t)
-	term, sh := startShell(t, stopsLate)
+	term, sh := startShell(t, stopsLate, env)
 	term.await("ready")
 	term.typeKeys("\x1a")
 	for _, line := range []string{"received", "stopping", "shell: job stopped"} {
@@ -221,11 +269,11 @@ func TestLateStop(t *testing.T) {
 	syscall.Kill(sh.Process.Pid, syscall.SIGUSR1)
 }
 
-// TestShellAsWorker: the worker is a shell with its own job control.
+// TestShellAsWorker: the worker is a shell with its own job control. It needs the terminal itself.
 func TestShellAsWorker(t *testing.T) {
 	nothingLeft(t)
 	term, _ := startShell(t, `PS1=; export PS1; echo ready
-		exec bash --norc --noprofile --noediting -i`)
+		exec bash --norc --noprofile --noediting -i`, keepsEnv+"=1")
 	term.await("ready")
 	term.typeKeys("sleep 1000\n")
 	eventually(t, "sleep is running", func() bool {

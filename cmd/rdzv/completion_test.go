@@ -104,8 +104,9 @@ func checkTabs(t *testing.T, terminal io.ReadWriter) {
 		"exec --device l": "exec --device local-rank", "exec --device=l": "exec --device=local-rank",
 		"install sub": "install subdir", "help get": "help get-rank", "completion b": "completion bash",
 		"exec subf": "exec subfile", "exec --nodes 2 -- ls subf": "exec --nodes 2 -- ls subfile",
-		"check --nodes 2 --capture ls subf": "check --nodes 2 --capture ls subfile",
-		"exec --device=mask ls subf":        "exec --device=mask ls subfile", "status subf": "status subf",
+		"check --nodes 2 --tag ls subf": "check --nodes 2 --tag ls subfile",
+		"exec --capture never ls subf":  "exec --capture never ls subfile",
+		"exec --device=mask ls subf":    "exec --device=mask ls subfile", "status subf": "status subf",
 	} {
 		fmt.Fprintf(terminal, "rdzv %s\t\x18p", typed)
 		for words := ""; words == ""; {

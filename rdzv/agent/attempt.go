@@ -146,11 +146,11 @@ func (a *attempt) failure(s rdzv.Summary, w *workers) *Failure {
 		return f
 	}
 	i := max(0, a.world.Seat.Index(v.Rank))
-	e, task := w.endings[i], a.local.all().of(i)
+	e := w.endings[i]
 	f.OOM, f.Stderr, f.Joined, f.Hint = e.OOM, e.Findings.Lines, e.Joined, e.Hint
 	f.Log = w.output.logOf(v.Rank)
 	f.Shown = a.local.shown.Has(v.Rank, v.LocalRank)
-	f.OnTerminal = f.Shown && task.Config.stderrOnTerminal()
+	f.OnTerminal, f.Unread = a.local.unread(a.world, i, e.Unread)
 	f.Mixed = !e.TracedAt.IsZero() && w.output.wroteSince(e.TracedAt, i)
 	return f
 }

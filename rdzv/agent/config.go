@@ -8,7 +8,6 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
-	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/output"
 	"rdzv/rdzv/check"
 	"rdzv/rdzv/etcd"
@@ -153,11 +152,10 @@ type Config struct {
 	// with Insecure.
 	Export     []string
 	ExportFile string
-	// Capture (--capture always) lets the workers write to a pipe that this agent copies to Stderr, so
-	// that the report has their last lines, even if Stderr is a terminal. NoCapture (--capture never)
-	// never does so. By default it depends on whether Stderr is a terminal, which the workers then get
-	// themselves.
-	Capture, NoCapture bool
+	// NoCapture (--capture never) gives the workers Stderr itself. Otherwise they write to a pipe, or
+	// if Stderr is a terminal to a pseudoterminal, and everything is copied to Stderr, so that the
+	// report has their last lines; a job that has one worker at most keeps the terminal.
+	NoCapture bool
 
 	// Tag (--tag) returns what is written before every line of a worker that is shown, for its rank
 	// and host; nil writes nothing. The workers then get a pipe, also if LogDir is given.
@@ -269,11 +267,6 @@ func (c *Config) exports() bool { return len(c.Export) > 0 || c.ExportFile != ""
 
 // piped tells whether stdout of all workers is a pipe to this agent.
 func (c *Config) piped() bool { return c.Tag != nil || c.LogDir != "" }
-
-// stderrOnTerminal tells whether a worker that is shown gets a terminal as its stderr.
-func (c *Config) stderrOnTerminal() bool {
-	return !c.Capture && !c.piped() && host.IsTerminal(c.Stderr)
-}
 
 // torchOptions are those of the workers' environment; ownTasks are no tasks of a launcher.
 func (c *Config) torchOptions(ownTasks bool) envmap.TorchOptions {

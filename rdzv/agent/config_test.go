@@ -69,13 +69,12 @@ func TestConfigRejected(t *testing.T) {
 // Everything that is wrong is reported together, and a field that excludes another one by name.
 func TestValidateReportsAll(t *testing.T) {
 	c := agent.Config{
-		Launcher: "slrum", Grace: -time.Second, Capture: true, NoCapture: true, Show: "first",
+		Launcher: "slrum", Grace: -time.Second, NoCapture: true, Show: "first",
 		Etcd: etcd.Cluster{URLs: []string{"http://user:secret@etcd1"}}, Join: "10.0.0.1:29600/key",
 	}
 	want := `cannot use launcher "slrum": not one of ` + strings.Join(envmap.Choices(), ", ") + "\n" +
 		`cannot use the etcd URL "...@etcd1": must not contain a user` + "\n" +
 		"--grace -1s: must not be negative\n" +
-		"--capture and --capture \"never\" exclude each other\n" +
 		"--capture \"never\": --tag, --log-dir and --show read the output\n" +
 		`--show "first": must be ranks, such as 0 or 0,4-7, local:0, or none`
 	if err := c.Validate(); err == nil || err.Error() != want {

@@ -326,9 +326,13 @@ type Failure struct {
 	Message string       `json:"message,omitempty"` // one line on the failure
 	// its last lines of stderr, or its traceback
 	Stderr []string `json:"stderr,omitempty"`
-	// its stderr was a terminal, where it has been shown, and was not captured
+	// its stderr was a terminal, where it has been shown, and was not read
 	OnTerminal bool `json:"stderr_on_terminal,omitempty"`
-	// the lines in `stderr` are those of stdout and stderr, which were one pipe (`--log-dir`)
+	// why not, unless that is so for every job of one worker: `--capture=never`, or the error because
+	// of which it could not get a pseudoterminal
+	Unread string `json:"stderr_unread,omitempty"`
+	// the lines in `stderr` are those of stdout and stderr, which were one pipe (`--log-dir`) or one
+	// terminal
 	Joined bool `json:"stderr_with_stdout,omitempty"`
 	// the file that has its output
 	Log  string `json:"log,omitempty"`
@@ -464,6 +468,8 @@ const shortTraceback = 10
 func (f Failure) output(above bool) string {
 	lines := f.Stderr
 	switch {
+	case f.OnTerminal && f.Unread != "":
+		return "  its stderr is the terminal, which rdzv does not read (" + f.Unread + ")\n"
 	case f.OnTerminal && f.Signal == 0:
 		return "  its stderr is the terminal, which rdzv does not read; " +
 			"--tag or --log-dir DIR puts the exception here\n"

@@ -126,6 +126,9 @@ func (l *Local) all() localTasks { return append(localTasks{l}, l.tasks...) }
 // isOnly tells whether the job has no other agent.
 func isOnly(l *Local) bool { return len(l.all()) == l.Agents }
 
+// mayBeSeveral tells whether the job may have several workers, in one attempt or one after another.
+func (all localTasks) mayBeSeveral() bool { return all[0].Agents > 1 || all.workers() > 1 }
+
 // first is the task with the lowest rank.
 func (all localTasks) first() *Local {
 	return slices.MinFunc(all, func(a, b *Local) int {

@@ -106,7 +106,7 @@ func (o *workerOutput) set(worker *wrap.Worker, i int) {
 		worker.Stdout, worker.Stderr = c.Stdout, c.Stderr
 	}
 	if shown && c.Tag == nil && o.logs[i] == nil {
-		worker.Capture = !c.NoCapture && !c.stderrOnTerminal()
+		worker.Capture = !c.NoCapture && !l.keepTerminal(task)
 		return
 	}
 	worker.Output = &wrap.Output{

@@ -210,7 +210,6 @@ func (c *Config) validateOutput() error {
 			"needs --log-dir or --tag: other output of the workers is not read"),
 		setting(c.StallAction != "" && c.StallAction != StallEnd && c.StallAction != StallStacks,
 			"--stall-action", string(c.StallAction), "must be end or stacks"),
-		exclusive(c.Capture && c.NoCapture, "--capture", `--capture "never"`),
 		setting(c.NoCapture && (c.Tag != nil || c.LogDir != "" || c.Show != ""), `--capture "never"`, "",
 			"--tag, --log-dir and --show read the output"),
 		setting(CheckShow(c.Show) != nil, "--show", c.Show,

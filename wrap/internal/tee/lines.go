@@ -53,6 +53,22 @@ func (l *lines) write(to writer, b []byte, last bool) (errno syscall.Errno) {
 	return errno
 }
 
+// writeAsIs shows b without a tag or an added end; but with hold the part of a line at its end is
+// shown with what comes next.
+func (l *lines) writeAsIs(to writer, b []byte, hold bool) (errno syscall.Errno) {
+	n := len(b)
+	if line := bytes.LastIndexByte(b, '\n') + 1; hold && line > 0 {
+		n = line
+	}
+	l.out = append(append(l.out, l.part...), b[:n]...)
+	l.part = append(l.part[:0], b[n:]...)
+	if len(l.out) > 0 {
+		l.open = l.out[len(l.out)-1] != '\n'
+	}
+	l.own = len(l.out)
+	return l.flush(to)
+}
+
 // next returns the length of the first line of b, without tags of the lines that one write can
 // have, and whether it is complete.
 func (l *lines) next(b []byte) (n int, complete bool) {

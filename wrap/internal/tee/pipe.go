@@ -58,6 +58,7 @@ func poll(fd int, events int16) {
 // fills, so that the worker does not have to wait.
 type pace struct {
 	size int // of the pipe
+	most time.Duration
 	next time.Duration
 }
 
@@ -66,7 +67,12 @@ const (
 	maxRest = 2 * time.Millisecond
 )
 
-func newPace(fd int) *pace { return &pace{size: max(fcntl(fd, getPipeSize, 0), pipeBuf)} }
+func newPace(fd int, pty bool) *pace {
+	if pty {
+		return &pace{size: ptySize, most: ptyRest, next: ptyRest}
+	}
+	return &pace{size: max(fcntl(fd, getPipeSize, 0), pipeBuf), most: maxRest}
+}
 
 // after is called when n bytes have been read.
 func (p *pace) after(n int) {
@@ -74,7 +80,7 @@ func (p *pace) after(n int) {
 	case n > p.size/4:
 		p.next /= 2
 	case n < p.size/8:
-		p.next = min(2*max(p.next, minRest/2), maxRest)
+		p.next = min(2*max(p.next, minRest/2), p.most)
 	}
 	if p.next < minRest {
 		p.next = 0

@@ -18,6 +18,7 @@ type Screen struct {
 	max      int // the length of a write, except for longer lines
 	terminal bool
 	rests    *rests // nil if what is written need not be read in whole lines
+	queue    *queue // of a terminal without rests; nil writes at once
 	mu       sync.Mutex
 	closed   atomic.Bool
 	bar      int          // the length of a progress bar on which the cursor of the terminal is
@@ -50,12 +51,13 @@ func NewScreen(fd int, relayed bool) *Screen {
 	var termios syscall.Termios
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TCGETS,
 		uintptr(unsafe.Pointer(&termios)))
-	if s.terminal = errno == 0; s.terminal {
-		s.max = pipeBuf
-	}
-	if s.terminal && relayed {
+	s.terminal = errno == 0
+	switch {
+	case s.terminal && relayed:
 		s.max, s.rests = bulkBuf, &rests{now: time.Now, sleep: sleep}
 		endProcessing(fd, termios)
+	case s.terminal:
+		s.max, s.queue = pipeBuf, newQueue(s.put)
 	}
 	return s
 }
@@ -70,6 +72,37 @@ func endProcessing(fd int, termios syscall.Termios) {
 	termios.Oflag = 0
 	// If that fails, output is only slower.
 	syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TCSETS, uintptr(unsafe.Pointer(&termios)))
+}
+
+// writer is where a stream is written that is shown here.
+func (s *Screen) writer(of *backlog) writer {
+	if s.queue == nil {
+		return s
+	}
+	return of
+}
+
+// write writes a part of a stream when the terminal takes it.
+func (b *backlog) write(text []byte) (written int, errno syscall.Errno) {
+	s := b.to
+	errno = s.queue.add(text, b, func() (before []byte) {
+		s.lines.Add(filledLines(text))
+		if erase := s.eraser(text); erase > 0 && !b.asIs {
+			before = append(bytes.Repeat([]byte{' '}, erase), '\r')
+		}
+		return before
+	})
+	if errno != 0 {
+		return 0, errno
+	}
+	return len(text), 0
+}
+
+// put writes to a terminal.
+func (s *Screen) put(b []byte) (errno syscall.Errno) {
+	defer blockOutputStop()()
+	_, errno = writeAll(s.fd, b)
+	return errno
 }
 
 func (s *Screen) write(b []byte) (written int, errno syscall.Errno) {
@@ -96,17 +129,32 @@ func (s *Screen) write(b []byte) (written int, errno syscall.Errno) {
 			s.rests.after(n)
 		}
 	}
-	s.lines.Add(int64(bytes.Count(b, []byte{'\n'}) - bytes.Count(b, []byte("\n\n"))))
+	s.lines.Add(filledLines(b))
 	return written, errno
 }
 
-// Close closes the descriptor, when a write to it that hangs has ended.
+// filledLines is the number of lines that are not empty.
+func filledLines(b []byte) int64 {
+	return int64(bytes.Count(b, []byte{'\n'}) - bytes.Count(b, []byte("\n\n")))
+}
+
+// Close closes the descriptor, when everything has been written, or a write to it that hangs has
+// ended.
 func (s *Screen) Close() {
+	if s.queue != nil {
+		s.queue.close()
+		go func() { <-s.queue.done; syscall.Close(s.fd) }()
+		return
+	}
 	s.closed.Store(true)
 	if s.mu.TryLock() {
 		s.unlock()
 	}
 }
+
+// Await waits, after Close, until a terminal has got everything, as long as it takes something
+// within showWait, and reports whether it has: one that Ctrl-S has stopped takes nothing.
+func (s *Screen) Await() bool { return s.queue == nil || s.queue.await(showWait) }
 
 func (s *Screen) unlock() {
 	if s.closed.Load() && s.fd >= 0 {

@@ -21,9 +21,11 @@ const LogWait = 5 * time.Second
 // descendants have ended. What is left is then not shown.
 const showWait = time.Second
 
-// Tee copies from one pipe. Its fields with capital letters are set before Start.
+// Tee copies from one pipe, or from a pseudoterminal. Its fields with capital letters are set
+// before Start.
 type Tee struct {
-	From  int     // the read end of the pipe, non-blocking
+	From  int     // the end that is read, non-blocking
+	PTY   bool    // it is that of a pseudoterminal, of which every byte is shown as it is
 	Log   int     // a descriptor, or -1
 	Show  *Screen // nil shows nothing
 	Tag   string  // in front of each line that is shown
@@ -51,7 +53,11 @@ type Tee struct {
 	step    int    // counts the writes that it has begun and ended, and the chunks that are finished
 	chunk   []byte // what has been read and is being copied
 	lines   lines
-	read    int64 // number of bytes
+	to      writer
+	backlog backlog       // what of it has not been written to a terminal yet
+	room    chan struct{} // delivers when it may have become smaller, or may be larger
+	held    bool          // a part of a line waits for the rest, at most partWait
+	read    int64         // number of bytes
 	copied  int64
 	target  int64 // Drained is called when copied has reached it; -1 before the worker's end
 	reason  syscall.Errno
@@ -85,9 +91,12 @@ func (t *Tee) Start() {
 // open prepares run.
 func (t *Tee) open() {
 	t.target, t.lost, t.done = -1, -1, make(chan struct{})
+	t.room = make(chan struct{}, 1)
 	t.lines = lines{tag: t.Tag, hold: t.Hold}
 	if t.Show != nil {
 		t.lines.max, t.lines.returns = t.Show.max, t.Show.terminal
+		t.backlog = backlog{to: t.Show, asIs: t.PTY, changed: t.written}
+		t.to = t.Show.writer(&t.backlog)
 	}
 	t.file = os.NewFile(uintptr(t.From), "pipe")
 	t.raw, _ = t.file.SyscallConn() // fails only without a file
@@ -96,7 +105,7 @@ func (t *Tee) open() {
 // run copies until the end of the pipe, or until another goroutine has taken its turn. It begins
 // with the given stage of the present chunk.
 func (t *Tee) run(turn int, from stage) {
-	pace := newPace(t.From)
+	pace := newPace(t.From, t.PTY)
 	for ; ; from = waiting {
 		var buffer *buffer
 		if from == waiting {
@@ -125,48 +134,135 @@ type buffer [128 << 10]byte
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// await waits for the next chunk, or for the end of the pipe. It reports whether it is still its
-// turn.
+// await waits for the next chunk, or for the end. It reports whether it is still its turn.
 func (t *Tee) await(turn int, pace *pace) (b *buffer, mine bool) {
-	pace.rest()
-	n := 0
-	take := func(fd uintptr) (done bool) {
-		ready := false
-		if b, n, ready, mine = t.take(turn, int(fd)); !ready && b != nil {
+	n, ready := 0, false
+	take := func(fd uintptr, late bool) (done bool) {
+		if b, n, ready, mine = t.take(turn, int(fd), late); !ready && b != nil {
 			buffers.Put(b)
 		}
 		return ready || !mine
 	}
-	if t.raw.Read(take) != nil { // the deadline of Close
-		_ = t.raw.Control(func(fd uintptr) { take(fd) })
+	if !t.PTY {
+		pace.rest()
+	}
+	t.awaitRoom(turn)
+	t.limitPause()
+	for t.raw.Read(func(fd uintptr) bool {
+		if t.PTY && readable(int(fd)) {
+			pace.rest()
+		}
+		return take(fd, false)
+	}) != nil { // Close, WorkerEnded, or the end of the pause
+		t.endPause()
+		done := false
+		_ = t.raw.Control(func(fd uintptr) { done = take(fd, true) })
+		if done {
+			break
+		}
 	}
 	pace.after(n)
 	return b, mine
 }
 
-// take reads the next chunk if there is one. It reports whether something is to be done.
-func (t *Tee) take(turn, fd int) (b *buffer, n int, ready, mine bool) {
+// awaitRoom waits until less of the stream is to be written to the terminal where it is shown.
+func (t *Tee) awaitRoom(turn int) {
+	for t.isFull(turn) {
+		<-t.room
+	}
+}
+
+func (t *Tee) isFull(turn int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ends := t.closing || t.read < t.target // what a worker that has ended wrote is not left unread
+	return t.turn == turn && !ends && t.behind() >= mostBehind
+}
+
+// behind is how much of the stream is still to be written to a terminal.
+func (t *Tee) behind() int {
+	if t.Show == nil || t.Show.queue == nil {
+		return 0
+	}
+	return t.Show.queue.behind(&t.backlog)
+}
+
+// written is called when some of the stream has been written to a terminal.
+func (t *Tee) written() {
+	t.makeRoom()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.checkDrained()
+}
+
+func (t *Tee) makeRoom() {
+	select {
+	case t.room <- struct{}{}:
+	default:
+	}
+}
+
+// limitPause lets the next wait end when a part of a line has waited long enough.
+func (t *Tee) limitPause() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held && !t.closing {
+		_ = t.file.SetReadDeadline(time.Now().Add(partWait)) // cannot fail
+	}
+}
+
+// endPause lets the next wait last. After Close there is none.
+func (t *Tee) endPause() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closing {
+		_ = t.file.SetReadDeadline(time.Time{})
+	}
+}
+
+// take reads the next chunk if there is one. It reports whether something is to be done: if it is
+// late for a part of a line that waits, also without a chunk.
+func (t *Tee) take(turn, fd int, late bool) (b *buffer, n int, ready, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.turn != turn {
 		return nil, 0, false, false
 	}
 	b = buffers.Get().(*buffer)
-	err := error(syscall.EINTR)
-	for err == syscall.EINTR {
-		n, err = syscall.Read(fd, b[:])
+	n, empty, err := t.next(fd, b[:])
+	if empty && t.target > t.read+int64(n) {
+		t.target = t.read + int64(n)
 	}
 	switch {
 	case n > 0:
 		t.stage, t.chunk, t.read = logging, b[:n], t.read+int64(n)
 		t.Tail.Write(t.chunk)
 		t.Aside.WriteOther(t.chunk)
+	case err == syscall.EAGAIN && !t.closing && t.held && late:
+		t.stage, t.chunk = logging, nil
 	case err == syscall.EAGAIN && !t.closing:
+		t.checkDrained()
 		return b, 0, false, true
 	default:
 		t.stage, t.chunk, t.atEnd = logging, nil, true
 	}
 	return b, max(0, n), true, true
+}
+
+// next reads. empty says that all that had been written was read.
+func (t *Tee) next(fd int, b []byte) (n int, empty bool, err error) {
+	if t.PTY {
+		n, empty, err = readSome(fd, b)
+		if empty && n == 0 {
+			err = syscall.EAGAIN
+		}
+		return n, empty, err
+	}
+	err = syscall.EINTR
+	for err == syscall.EINTR {
+		n, err = syscall.Read(fd, b)
+	}
+	return n, false, err
 }
 
 // perform carries out a stage, whose write may hang, and reports whether it is still its turn.
@@ -186,7 +282,11 @@ func (t *Tee) perform(turn int, s stage) bool {
 	case s == logging && log >= 0:
 		n, errno = writeAll(log, chunk)
 	case s == showing && show != nil:
-		errno = t.lines.write(show, chunk, last)
+		if t.PTY {
+			errno = t.lines.writeAsIs(t.to, chunk, len(chunk) >= bulk && !last)
+		} else {
+			errno = t.lines.write(t.to, chunk, last)
+		}
 		if t.Keeps && (len(chunk) > 0 || !t.lines.open) { // at the end nothing may be written
 			t.Tail.setShown(t.lines.open, show.lines.Load())
 		}
@@ -296,6 +396,7 @@ func (t *Tee) finish(turn int) (last bool) {
 		return true
 	}
 	t.copied, t.stage = t.read, waiting
+	t.held = t.PTY && t.Show != nil && len(t.lines.part) > 0
 	t.step++ // Close may have come after the chunk's last write: giving up would end it twice
 	if t.atEnd {
 		t.reportHidden()
@@ -316,23 +417,47 @@ func (t *Tee) finish(turn int) (last bool) {
 	return true
 }
 
-// WorkerEnded is called when the worker has ended, so that all that it wrote is in the pipe.
+// WorkerEnded is called when the worker has ended, so that all that it wrote is in the pipe. How
+// much is in a pseudoterminal is not known: it is read until there is nothing.
 func (t *Tee) WorkerEnded() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.target = t.read
-	if t.stage != ended {
+	switch {
+	case t.stage == ended:
+	case t.PTY:
+		t.target += ptyMost
+		_ = t.file.SetReadDeadline(time.Unix(1, 0)) // cannot fail
+	default:
 		t.target += int64(inPipe(t.From))
 	}
+	t.makeRoom()
 	t.checkDrained()
 }
 
 // checkDrained calls Drained if it is time.
 func (t *Tee) checkDrained() {
-	if t.target >= 0 && t.copied >= t.target && t.Drained != nil {
+	all := t.copied >= t.target || t.atEnd
+	if t.target >= 0 && all && !t.held && t.behind() == 0 && t.Drained != nil {
 		t.Drained()
 		t.Drained = nil
 	}
+}
+
+// Resize gives a pseudoterminal the size of the terminal where it is shown. It reports whether it
+// had another one.
+func (t *Tee) Resize() (changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.PTY && t.Show != nil && t.stage != ended && resize(t.From, t.Show.fd)
+}
+
+// IsIdle tells whether all that has been written to a pseudoterminal is shown.
+func (t *Tee) IsIdle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	waits := t.stage == waiting && !t.held && !readable(t.From)
+	return !t.PTY || t.stage == ended || waits && t.behind() == 0
 }
 
 // Close is called when nothing that writes to the pipe is left. It returns when all that is in the
@@ -340,6 +465,7 @@ func (t *Tee) checkDrained() {
 func (t *Tee) Close() {
 	t.mu.Lock()
 	t.closing = true
+	t.makeRoom()
 	switch t.stage {
 	case waiting: // possibly for a process that has the pipe too but is not of the tree
 		_ = t.file.SetReadDeadline(time.Unix(1, 0)) // cannot fail

@@ -15,7 +15,7 @@ func TestCloseBeforeFinish(t *testing.T) {
 	defer syscall.Close(shown)
 	tee := &Tee{From: from, Log: -1, Show: NewScreen(shown, false)}
 	tee.open()
-	tee.await(tee.turn, newPace(from)) // the end of the pipe
+	tee.await(tee.turn, newPace(from, false)) // the end of the pipe
 	tee.perform(tee.turn, logging)
 	tee.perform(tee.turn, showing)
 	late := tee.giveUp(tee.step) // as Close does

@@ -12,7 +12,7 @@ import (
 func TestProgramAt(t *testing.T) {
 	for line, want := range map[string]int{
 		"_": 0, "pyth": 0, "-- _": 1, "-- --help": 1, "train.py --nodes 2": 0,
-		"--nodes 2 _": 2, "--nodes=2 pyth": 1, "--nodes = 2 pyth": 3, "--capture = auto -- a = b": 4,
+		"--nodes 2 _": 2, "--nodes=2 pyth": 1, "--nodes = 2 pyth": 3, "--capture = never -- a = b": 4,
 		"--tag ls": 1, "--tag --nodes 2 ls -l": 3, "-m package": 1, "-v ls": 1,
 		"--nproc_per_node 2 ls": 2, "--unknown ls": 1,
 

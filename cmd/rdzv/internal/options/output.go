@@ -2,7 +2,6 @@ package options
 
 import (
 	"errors"
-	"slices"
 	"strconv"
 
 	"rdzv/cmd/rdzv/internal/flags"
@@ -31,9 +30,9 @@ func output(c *agent.Config, own *Output) flags.Group {
 			&own.ReportFile),
 		flags.Flag("--events FILE", "append the events of the job to FILE, as JSON lines, on the node "+
 			"that hosts the store", &own.EventFile),
-		flags.Flag("--capture[=WHEN]", "read stderr of PROGRAM for the report: auto (unless it is a "+
-			"terminal), always (it is then no terminal for PROGRAM), or never (auto)",
-			capture{c}).Of(captureModes()...),
+		flags.Flag("--capture never", "do not read stderr of PROGRAM for the report: in a terminal, "+
+			"PROGRAM keeps that terminal, as less, curses and shells need it",
+			capture{c}).Of(captureNever),
 		flags.Flag("-q, --quiet", "print only why the job ended", &own.Quiet),
 		flags.Flag("-v, --verbose", "also print how the job starts", &own.Verbose),
 	}}
@@ -60,42 +59,24 @@ func (t tag) NoValue() string { return "true" }
 // capture is the value of --capture: whether the stderr of PROGRAM is read for the report.
 type capture struct{ *agent.Config }
 
-const (
-	captureAuto   = "auto" // unless it is a terminal
-	captureAlways = "always"
-	captureNever  = "never"
-)
-
-// captureModes are the values of --capture. Before, it was true or false.
-func captureModes() []string { return []string{captureAuto, captureAlways, captureNever} }
+const captureNever = "never"
 
 func (m capture) Set(text string) error {
-	switch {
-	case text == "true" || text == "1":
-		text = captureAlways
-	case text == "false" || text == "0":
-		text = captureAuto
-	case !slices.Contains(captureModes(), text):
-		return errors.New("must be auto, always or never")
+	if text != captureNever {
+		return errors.New("must be never; without --capture, stderr is read in a terminal, too")
 	}
-	m.Capture, m.NoCapture = text == captureAlways, text == captureNever
+	m.NoCapture = true
 	return nil
 }
 
 func (m capture) String() string {
-	switch {
-	case m.Capture:
-		return captureAlways
-	case m.NoCapture:
+	if m.NoCapture {
 		return captureNever
 	}
-	return captureAuto
+	return ""
 }
 
 func (m capture) Type() string { return "capture" }
-
-// NoValue is as that of tag.
-func (m capture) NoValue() string { return captureAlways }
 
 // noCapture is the value of --no-capture, the former name of --capture=never.
 type noCapture struct{ *agent.Config }

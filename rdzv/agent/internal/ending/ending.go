@@ -19,6 +19,7 @@ type Ending struct {
 	File     string // where torch records an exception; "" if nowhere
 	Findings postmortem.Findings
 	Joined   bool      // the findings are those of stdout and stderr
+	Unread   error     // why there are none: see wrap.Result
 	TracedAt time.Time // when it has printed its last traceback; zero if it has printed none
 	OOM      bool      // the kernel ran out of memory while it ran
 	Hint     string    // what to try
@@ -49,6 +50,7 @@ func (e *Ending) Examine(of Workers, r wrap.Result, worker *rdzv.Worker) {
 		e.OOM = kills > of.KillsBefore
 	}
 	e.Findings, e.Joined = postmortem.Examine(r.Stderr, e.File, r.Signal != 0), r.Joined
+	e.Unread = r.Unread
 	worker.LastLine = e.Findings.LastLine && r.Joined // it may be of stdout
 	worker.Text, worker.OOM = e.Findings.Message, e.OOM
 	if unwritable != nil || worker.Text == "" && r.Err != nil {

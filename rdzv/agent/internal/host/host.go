@@ -116,14 +116,27 @@ func AddrOf(a net.Addr) string {
 	return addr.Addr().Unmap().String()
 }
 
-// IsTerminal tells whether f is a terminal; nil is none.
-func IsTerminal(f *os.File) bool {
+// Size is that of a terminal.
+type Size struct{ Rows, Columns int }
+
+// NoSize is the size of a terminal that a launcher has made, unlike that of a person.
+var NoSize = Size{}
+
+// TerminalSize is the size of f, if it is a terminal; nil is none.
+func TerminalSize(f *os.File) (size Size, is bool) {
 	if f == nil {
-		return false
+		return size, false
 	}
 	raw, err := f.SyscallConn()
-	if err == nil {
-		_ = raw.Control(func(fd uintptr) { _, err = unix.IoctlGetTermios(int(fd), unix.TCGETS) })
+	if err != nil {
+		return size, false
 	}
-	return err == nil
+	_ = raw.Control(func(fd uintptr) {
+		_, err := unix.IoctlGetTermios(int(fd), unix.TCGETS)
+		is = err == nil
+		if now, err := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ); err == nil {
+			size = Size{int(now.Row), int(now.Col)}
+		}
+	})
+	return size, is
 }
