@@ -69,6 +69,7 @@ func (c *call) take(f *frames.Frame) (err error) {
 	case started:
 		var m startMessage
 		if err = f.Decode(&m); err == nil && c.has(m.Worker) {
+			c.tree.Workers[m.Worker].LastOutput.begin(m.AllRead)
 			c.started(m)
 		}
 	case ended:

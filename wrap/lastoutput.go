@@ -11,6 +11,7 @@ import (
 type LastOutput struct {
 	mu  sync.Mutex
 	now outputMessage
+	all bool
 }
 
 // Time returns the last time, which is zero if the worker has written nothing or that is not known.
@@ -30,6 +31,14 @@ func (l *LastOutput) Traceback() (text []byte, at time.Time) {
 	return now.Traceback, atTime(now.TracedAt)
 }
 
+// All reports whether everything that the worker writes to stdout and stderr is read, as is known
+// when it has started: then a zero Time means that it has written nothing.
+func (l *LastOutput) All() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all
+}
+
 func atTime(nanoseconds int64) time.Time {
 	if nanoseconds == 0 {
 		return time.Time{}
@@ -41,6 +50,15 @@ func (l *LastOutput) get() outputMessage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now
+}
+
+// begin notes whether everything is read.
+func (l *LastOutput) begin(all bool) {
+	if l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all = all
+	}
 }
 
 func (l *LastOutput) set(m outputMessage) {

@@ -169,6 +169,7 @@ type begunMessage struct{ Terminal bool }
 type startMessage struct {
 	Worker, PID int
 	At          instant // shortly before its start
+	AllRead     bool    // stdout and stderr are read
 }
 
 type lossMessage struct {

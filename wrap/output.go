@@ -110,6 +110,12 @@ func (o *outputs) open(i int) (err error) {
 	return nil
 }
 
+// readsAll tells whether stdout and stderr of worker i are read.
+func (o *outputs) readsAll(i int) bool {
+	s := &o.attempt.states[i]
+	return s.tail != nil && (s.joined || o.attempt.tree.Workers[i].Output != nil)
+}
+
 // number is the descriptor of a file, or of /dev/null without one.
 func (o *outputs) number(f *os.File) (int, error) {
 	if f == nil && o.null == nil {

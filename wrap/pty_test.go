@@ -86,7 +86,9 @@ func TestTerminals(t *testing.T) {
 			file, _ := logFile(t)
 			w := sh(t, describesStreams+`; echo out; echo err >&2; exit 3`)
 			w.Env = append(w.Env, "OUT="+filepath.Join(dir, "streams"))
+			last := new(LastOutput)
 			w.Stdin, w.Stdout, w.Stderr, w.Capture = term.slave, file, file, c.capture
+			w.LastOutput = last
 			if c.stdout {
 				w.Stdout = term.slave
 			}
@@ -130,6 +132,9 @@ func TestTerminals(t *testing.T) {
 			}
 			if string(r.Stderr) != end || r.Joined != c.joined || r.Unread != nil {
 				t.Errorf("end of output %q, joined %t, %v", r.Stderr, r.Joined, r.Unread)
+			}
+			if last.All() != c.joined {
+				t.Errorf("all output is read: %t, want %t", last.All(), c.joined)
 			}
 			shown := ""
 			if c.stdout {

@@ -62,7 +62,7 @@ func (a *attempt) started(r startResult) {
 	}
 	s.pid, s.startedAt = r.pid, r.at
 	a.running++
-	a.report(started, startMessage{r.worker, r.pid, instantOf(r.at)})
+	a.report(started, startMessage{r.worker, r.pid, instantOf(r.at), a.outputs.readsAll(r.worker)})
 	for n, missed := 1, q.missed; missed != 0; n, missed = n+1, missed>>1 {
 		if missed&1 != 0 {
 			a.send(s, syscall.Signal(n), false)

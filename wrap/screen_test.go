@@ -139,6 +139,9 @@ func TestLastOutput(t *testing.T) {
 					t.Errorf("there was output at %v; the worker ran from %v to %v", at, began, end)
 				}
 			}
+			if all := c.output != nil; last.All() != all {
+				t.Errorf("all output is read: %t, want %t", last.All(), all)
+			}
 			if line := last.Line(); line != c.line {
 				t.Errorf("the last line is %q, want %q", line, c.line)
 			}

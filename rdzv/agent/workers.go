@@ -96,8 +96,8 @@ func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 		Output:    func(i int) time.Time { return w.output.last[i].Time() },
 		Line:      w.output.lastLine,
 		GPUs:      w.gpus,
-		AllOutput: w.local.Config.piped(), Rank0Absent: w.rank0Absent.Load(),
-		Traceback: w.output.traceback,
+		AllOutput: func(i int) bool { return w.output.last[i].All() },
+		Traceback: w.output.traceback, Rank0Absent: w.rank0Absent.Load(),
 	}.Rows(ctx)
 }
 

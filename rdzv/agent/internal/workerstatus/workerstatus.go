@@ -23,7 +23,7 @@ type Workers struct {
 	Tally     *tally.Tally
 	Output    func(i int) time.Time // when the i-th has last written something; zero if it has not
 	Line      func(i int) string    // the last one of the i-th, "" if there is none
-	AllOutput bool                  // all that they write is noticed
+	AllOutput func(i int) bool      // whether all that the i-th writes is noticed
 	// Rank0Absent tells whether it has been reported that rank 0 does not listen on MASTER_PORT.
 	Rank0Absent bool
 	// GPUs reads how much the GPU of each worker is used, until its context ends.
@@ -39,7 +39,7 @@ func (w Workers) Rows(ctx context.Context) []status.Rank {
 	for i := range ranks {
 		ranks[i] = status.Rank{
 			Rank: w.World.Seat.RankOf(i), Host: host.Name(), AgentPID: os.Getpid(),
-			State: status.Waiting, AllOutput: w.AllOutput,
+			State: status.Waiting, AllOutput: w.AllOutput(i),
 		}
 	}
 	w.Tally.Show(ranks)
