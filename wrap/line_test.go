@@ -126,3 +126,36 @@ func TestLineShowsTagged(t *testing.T) {
 		})
 	}
 }
+
+// TestLineShowsOfLateEnd: lines that others show until a worker ends, which is later than its last
+// line, follow that line.
+func TestLineShowsOfLateEnd(t *testing.T) {
+	nothingLeft(t)
+	for _, kind := range []string{"pipe", "pseudoterminal"} {
+		t.Run(kind, func(t *testing.T) {
+			shown, _ := logFile(t)
+			if kind == "pseudoterminal" {
+				shown = newRawTerminal(t).slave
+			}
+			next := filepath.Join(t.TempDir(), "next")
+			first := sh(t, "echo E >&2; until [ -e "+next+" ]; do sleep 0.01; done; sleep 0.5")
+			others := sh(t, "until [ -e "+next+" ]; do sleep 0.01; done; seq 9 >&2")
+			line, last := new(Line), new(LastOutput)
+			for _, w := range []*Worker{&first, &others} {
+				w.Stdout, w.Stderr, w.Capture, w.Line = shown, shown, true, line
+			}
+			first.LastOutput = last
+			r := begin(t, Tree{Workers: []Worker{first, others}})
+			eventually(t, "the line is shown", func() bool { return last.Line() == "E" })
+			if err := os.WriteFile(next, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.wait(); err != nil {
+				t.Fatal(err)
+			}
+			if line.Shows([]string{"E"}, 5) || !line.Shows([]string{"E"}, 9) {
+				t.Error("it is not known that 9 lines follow")
+			}
+		})
+	}
+}

@@ -282,12 +282,13 @@ func (t *Tee) perform(turn int, s stage) bool {
 	case s == logging && log >= 0:
 		n, errno = writeAll(log, chunk)
 	case s == showing && show != nil:
+		open, held := t.lines.open, len(t.lines.part) > 0
 		if t.PTY {
 			errno = t.lines.writeAsIs(t.to, chunk, len(chunk) >= bulk && !last)
 		} else {
 			errno = t.lines.write(t.to, chunk, last)
 		}
-		if t.Keeps && (len(chunk) > 0 || !t.lines.open) { // at the end nothing may be written
+		if t.Keeps && (len(chunk) > 0 || held || open != t.lines.open) { // else nothing was written
 			t.Tail.setShown(t.lines.open, show.lines.Load())
 		}
 	}
