@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"rdzv/internal/colours"
 )
 
 // Line knows how what workers have written to their standard error ends, as far as it is copied:
@@ -71,10 +73,11 @@ func endsWith(text []byte, lines []string, others int) bool {
 	return false
 }
 
-// filled are the lines that are not empty, without white space at their ends.
+// filled are the lines that are not empty, without white space at their ends, and without escape
+// sequences.
 func filled(lines []string) (list []string) {
 	for _, line := range lines {
-		if line = strings.TrimRight(line, " \t\r"); line != "" {
+		if line = strings.TrimRight(colours.WithoutEscapes(line), " \t\r"); line != "" {
 			list = append(list, line)
 		}
 	}

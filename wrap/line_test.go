@@ -57,12 +57,14 @@ func TestLineShows(t *testing.T) {
 	nothingLeft(t)
 	lines := []string{"Traceback", "  File \"a.py\", line 1", "", "E: 100%"}
 	const print = "printf 'Traceback\\n  File \"a.py\", line 1\\n\\n50%%\\rE: 100%%\\n' >&2"
+	const coloured = `Traceback\n  File \033[35m"a.py"\033[0m, line 1\n\n\033[1mE\033[0m: 100%%\n\033[?25h\n1\n2\n`
 	for _, c := range []struct {
 		name, before, after string // scripts of other workers
 		wrote               string
 		want                bool
 	}{
 		{name: "the last lines", before: "echo 1 >&2", want: true},
+		{name: "without their colours", after: "printf '" + coloured + "' >&2", want: true},
 		{name: "two lines follow", after: "printf '1\\n\\n2\\n' >&2", want: true},
 		{name: "three lines follow", after: "printf '1\\n2\\n3\\n' >&2", want: false},
 		{name: "the caller's lines count", after: "echo 1 >&2", wrote: "2\n3\n", want: false},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdzv/envmap"
+	"rdzv/internal/colours"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/output"
@@ -161,7 +162,9 @@ func (o *workerOutput) wroteSince(at time.Time, i int) bool {
 }
 
 // lastLine is the last line that the i-th worker has written; "" if none is known.
-func (o *workerOutput) lastLine(i int) string { return cut(o.last[i].Line()) }
+func (o *workerOutput) lastLine(i int) string {
+	return cut(colours.WithoutEscapes(o.last[i].Line()))
+}
 
 // cut is a line with at most maxLine bytes.
 func cut(line string) string {

@@ -117,6 +117,7 @@ func TestMessage(t *testing.T) {
 	for stderr, want := range map[string]string{
 		"":                   "",
 		"x\nno data\n\n  \n": "no data",
+		"\x1b[?25l 1%\r\x1b[2K\x1b]8;;file:///x\x1b\\no data\x1b]8;;\x07\x1b[0J\x1b[?25h\n": "no data",
 		"/usr/bin/python3: No module named " +
 			"nosuch\n": "/usr/bin/python3: No module named nosuch",
 		"  File \"x.py\", line 1\n    x =\n       ^\nSyntaxError: invalid " +

@@ -22,6 +22,7 @@ const (
 // after which it has printed more is not the reason.
 func lastLines(stderr []byte, killed bool) (lines []string, message string, guessed bool) {
 	text := strings.ToValidUTF8(string(bytes.TrimRight(stderr, "\n")), "\uFFFD")
+	text = colours.WithoutEscapes(text) // Python 3.13 colours tracebacks
 	if text == "" {
 		return nil, "", false
 	}
@@ -75,7 +76,7 @@ func listsModules(line string) bool {
 // text of a launcher that ends with a line of dashes begins after another one: then it is its
 // first sentence.
 func lastText(stderr []byte) string {
-	text := strings.ToValidUTF8(string(stderr), "\uFFFD")
+	text := colours.WithoutEscapes(strings.ToValidUTF8(string(stderr), "\uFFFD"))
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
 		lines = append(lines, strings.TrimRightFunc(printable(line), unicode.IsSpace))
@@ -123,8 +124,8 @@ func isRule(line string) bool {
 	})
 }
 
-// printable keeps the text after the last carriage return, as a terminal would, and removes colours
-// and control characters, so that a report cannot control the terminal.
+// printable keeps the text after the last carriage return, as a terminal would, and removes escape
+// sequences and control characters, so that a report cannot control the terminal.
 func printable(line string) string {
 	if i := strings.LastIndexByte(strings.TrimRight(line, "\r"), '\r'); i >= 0 {
 		line = line[i+1:]
@@ -134,5 +135,5 @@ func printable(line string) string {
 			return -1
 		}
 		return r
-	}, colours.Removed(line))
+	}, colours.WithoutEscapes(line))
 }
