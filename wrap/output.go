@@ -26,6 +26,9 @@ type Output struct {
 	// Hold shows a line when it is complete (of up to 1 MiB), and ends a last line that is not, for
 	// workers that are shown at the same place as others.
 	Hold bool
+	// Framed shows what is written at once, in frames: Tag, the length "12\n", and so many bytes. Each
+	// is one write, which a pipe does not mix with others.
+	Framed bool
 	// Relayed says that another program, which reads Stdout and Stderr, mixes what each of its reads
 	// returns with other output. If it is a pipe it then contains whole lines, of up to 4096 bytes.
 	Relayed bool
@@ -193,7 +196,8 @@ func (o *outputs) newTee(i, stream, read int, how Output, last bool) (t *tee.Tee
 	}
 	drained := s.drained[stream-1]
 	t = &tee.Tee{
-		From: read, PTY: w.onTerminal(), Log: -1, Tag: how.Tag, Hold: how.Hold, Vain: stream == 1,
+		From: read, PTY: w.onTerminal(), Log: -1, Tag: how.Tag, Hold: how.Hold, Framed: how.Framed,
+		Vain:    stream == 1,
 		Drained: func() { close(drained) },
 	}
 	if w.Output != nil {

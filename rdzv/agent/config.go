@@ -160,6 +160,9 @@ type Config struct {
 	// Tag (--tag) returns what is written before every line of a worker that is shown, for its rank
 	// and host; nil writes nothing. The workers then get a pipe, also if LogDir is given.
 	Tag func(rank int, host string) string
+	// Framed shows the output of all workers in frames, for a program that shows that of several
+	// agents: the rank, " ", a length, "\n", and so many bytes. Then nothing is tagged or held back.
+	Framed bool
 	// LogDir (--log-dir) is a directory in which the output of each worker is kept, stdout and stderr
 	// in order: as RUN/attempt-0/rank-00003.log, where RUN is the job's name and the time, equal on
 	// all agents of the job; "latest" is a link to RUN. "" keeps nothing.
@@ -266,7 +269,7 @@ func CheckShow(ranks string) error {
 func (c *Config) exports() bool { return len(c.Export) > 0 || c.ExportFile != "" }
 
 // piped tells whether stdout of all workers is a pipe to this agent.
-func (c *Config) piped() bool { return c.Tag != nil || c.LogDir != "" }
+func (c *Config) piped() bool { return c.Tag != nil || c.Framed || c.LogDir != "" }
 
 // torchOptions are those of the workers' environment; ownTasks are no tasks of a launcher.
 func (c *Config) torchOptions(ownTasks bool) envmap.TorchOptions {

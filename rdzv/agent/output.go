@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -106,15 +107,17 @@ func (o *workerOutput) set(worker *wrap.Worker, i int) {
 	if shown {
 		worker.Stdout, worker.Stderr = c.Stdout, c.Stderr
 	}
-	if shown && c.Tag == nil && o.logs[i] == nil {
+	if shown && c.Tag == nil && !c.Framed && o.logs[i] == nil {
 		worker.Capture = !c.NoCapture && !l.keepTerminal(task)
 		return
 	}
 	worker.Output = &wrap.Output{
 		Log: o.logs[i], Hold: l.shown.Count(o.world.Size, seat.LocalSize) > 1,
-		Relayed: l.Placement.Launcher != envmap.None,
+		Relayed: l.Placement.Launcher != envmap.None, Framed: c.Framed,
 	}
-	if c.Tag != nil {
+	if c.Framed {
+		worker.Output.Tag = strconv.Itoa(seat.RankOf(i)) + " "
+	} else if c.Tag != nil {
 		worker.Output.Tag = c.Tag(seat.RankOf(i), host.Name())
 	}
 }
@@ -176,7 +179,7 @@ func cut(line string) string {
 
 // isRead tells whether all that the workers write is read.
 func (o *workerOutput) isRead() bool {
-	return o.local.Config.Tag != nil || !slices.Contains(o.logs, nil)
+	return o.local.Config.Tag != nil || o.local.Config.Framed || !slices.Contains(o.logs, nil)
 }
 
 // logLost reports that the log of the i-th worker lacks some of its output.

@@ -204,13 +204,13 @@ func (c *Config) validateRestarts() (badCodes error) {
 }
 
 func (c *Config) validateOutput() error {
-	unread := c.StallTimeout > 0 && c.Tag == nil && c.LogDir == ""
+	unread := c.StallTimeout > 0 && !c.piped()
 	return errors.Join(
 		setting(unread, "--stall-timeout", c.StallTimeout,
 			"needs --log-dir or --tag: other output of the workers is not read"),
 		setting(c.StallAction != "" && c.StallAction != StallEnd && c.StallAction != StallStacks,
 			"--stall-action", string(c.StallAction), "must be end or stacks"),
-		setting(c.NoCapture && (c.Tag != nil || c.LogDir != "" || c.Show != ""), `--capture "never"`, "",
+		setting(c.NoCapture && (c.piped() || c.Show != ""), `--capture "never"`, "",
 			"--tag, --log-dir and --show read the output"),
 		setting(CheckShow(c.Show) != nil, "--show", c.Show,
 			"must be ranks, such as 0 or 0,4-7, local:0, or none"),

@@ -2,6 +2,7 @@ package tee
 
 import (
 	"bytes"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 )
@@ -11,6 +12,7 @@ import (
 type lines struct {
 	tag     string
 	hold    bool // shows a line when it is complete
+	framed  bool // shows each part as it comes, after its tag and its length
 	returns bool // a carriage return completes a line too: a progress bar is shown while it changes
 	max     int
 
@@ -33,6 +35,9 @@ const maxHeld = 1 << 20
 // write shows b, and with last also what has been held. A last line that is incomplete then gets
 // its end, because others follow it.
 func (l *lines) write(to writer, b []byte, last bool) (errno syscall.Errno) {
+	if l.framed {
+		return l.frame(to, b)
+	}
 	for len(b) > 0 && errno == 0 {
 		n, complete := l.next(b)
 		line := b[:n]
@@ -67,6 +72,20 @@ func (l *lines) writeAsIs(to writer, b []byte, hold bool) (errno syscall.Errno) 
 	}
 	l.own = len(l.out)
 	return l.flush(to)
+}
+
+// maxHeader is more than a tag and a length have in a frame.
+const maxHeader = 64
+
+// frame shows b in frames, each with one write.
+func (l *lines) frame(to writer, b []byte) (errno syscall.Errno) {
+	for len(b) > 0 && errno == 0 {
+		n := min(len(b), l.max-maxHeader)
+		l.out = append(strconv.AppendInt(append(l.out, l.tag...), int64(n), 10), '\n')
+		l.out, l.own, l.open = append(l.out, b[:n]...), n, b[n-1] != '\n'
+		b, errno = b[n:], l.flush(to)
+	}
+	return errno
 }
 
 // next returns the length of the first line of b, without tags of the lines that one write can

@@ -24,16 +24,18 @@ const showWait = time.Second
 // Tee copies from one pipe, or from a pseudoterminal. Its fields with capital letters are set
 // before Start.
 type Tee struct {
-	From  int     // the end that is read, non-blocking
-	PTY   bool    // it is that of a pseudoterminal, of which every byte is shown as it is
-	Log   int     // a descriptor, or -1
-	Show  *Screen // nil shows nothing
-	Tag   string  // in front of each line that is shown
-	Hold  bool    // shows a line when it is complete, because other workers write to the same screen
-	Tail  *Tail   // keeps the end; nil keeps nothing
-	Keeps bool    // the Tail knows how what is shown ends
-	Aside *Tail   // keeps another stream of the worker, and notes what this one has
-	Vain  bool    // closes the pipe if the output can neither be shown nor is in Log
+	From int     // the end that is read, non-blocking
+	PTY  bool    // it is that of a pseudoterminal, of which every byte is shown as it is
+	Log  int     // a descriptor, or -1
+	Show *Screen // nil shows nothing
+	Tag  string  // in front of each line that is shown
+	Hold bool    // shows a line when it is complete, because other workers write to the same screen
+	// Framed shows each part of the stream as it comes: after Tag and its length, "12\n".
+	Framed bool
+	Tail   *Tail // keeps the end; nil keeps nothing
+	Keeps  bool  // the Tail knows how what is shown ends
+	Aside  *Tail // keeps another stream of the worker, and notes what this one has
+	Vain   bool  // closes the pipe if the output can neither be shown nor is in Log
 
 	// Drained is called once, when all that a worker that has ended wrote itself has been copied.
 	Drained func()
@@ -92,7 +94,7 @@ func (t *Tee) Start() {
 func (t *Tee) open() {
 	t.target, t.lost, t.done = -1, -1, make(chan struct{})
 	t.room = make(chan struct{}, 1)
-	t.lines = lines{tag: t.Tag, hold: t.Hold}
+	t.lines = lines{tag: t.Tag, hold: t.Hold, framed: t.Framed}
 	if t.Show != nil {
 		t.lines.max, t.lines.returns = t.Show.max, t.Show.terminal
 		t.backlog = backlog{to: t.Show, asIs: t.PTY, changed: t.written}
