@@ -76,8 +76,13 @@ type Config struct {
 	// Store (--store) is the HOST or HOST:PORT of the agent that is to host the store; "" lets the
 	// agents find it.
 	Store string
-	// Join (RDZV_JOIN) is the join line of the node that hosts the store, ADDR:PORT/KEY (RDZV_JOIN).
+	// Join (RDZV_JOIN) is the join line of the node that hosts the store, ADDR:PORT/KEY; there can be
+	// several addresses, separated by commas.
 	Join string
+	// Started (--hosts) says that one program has started all agents, and gives each one NodeRank and
+	// Token. It ends the job if one is lost, so none is replaced. The agent with node rank 0 hosts the
+	// store at once, and StoreFound has the addresses that the others get in Join.
+	Started bool
 	// Token (RDZV_TOKEN) is the token itself; TokenFile (--token-file) names the file that holds it.
 	// If both are "" it is ~/.config/rdzv/token, which is created if it is missing.
 	Token, TokenFile string

@@ -90,6 +90,16 @@ func (c *connection) store() string {
 	return ""
 }
 
+// listens are the addresses at which others find the store of this agent.
+func (c *connection) listens() (list []string) {
+	if c.hosting() && c.meeting != nil {
+		for _, a := range c.meeting.Addrs {
+			list = append(list, a.String())
+		}
+	}
+	return list
+}
+
 // address is that of this node on its way to the store.
 func (c *connection) address() string {
 	if c.hosting() {
@@ -344,6 +354,7 @@ func (c *connection) meetConfig() meet.Config {
 		LocalSize: localSize, Nodes: nodes, Master: l.Placement.Master,
 		MasterHint: l.layout().MasterHint(),
 		Job:        l.Job,
+		Hosts:      a.Started && a.NodeRank != nil && *a.NodeRank == 0,
 		Store:      a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
 		PortLo: a.PortLow, PortHi: a.PortHigh, MasterPort: a.MasterPort,
 		Token:      c.loadToken,

@@ -118,6 +118,8 @@ type StoreFound struct {
 	// cluster
 	Addr string `json:"store_addr,omitempty"`
 	Own  string `json:"own_addr,omitempty"` // this agent's own address on the connection
+	// Addrs are all addresses of a store that this agent hosts.
+	Addrs []string `json:"-"`
 }
 
 func (StoreFound) Type() string { return "store_found" }

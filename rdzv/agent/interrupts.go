@@ -81,11 +81,14 @@ func (e *SignalError) Error() string {
 // LauncherDiedError says that the launcher died before there was a job.
 type LauncherDiedError struct {
 	Name string // of the process
-	PID  int
+	PID  int    // 0 if Name says all
 	Host string
 }
 
 func (e *LauncherDiedError) Error() string {
+	if e.PID == 0 {
+		return "lost the launcher: " + e.Name
+	}
 	return fmt.Sprintf("lost the launcher: %s (pid %d on %s) died", e.Name, e.PID, e.Host)
 }
 

@@ -61,7 +61,8 @@ func (l *Local) layout() *layout.Layout {
 	return &layout.Layout{
 		Given: layout.Given{
 			Nodes: c.Nodes, MinNodes: c.MinNodes, Spares: c.Spares, NodeRank: c.NodeRank, Store: c.Store,
-			Known: c.Store != "" || c.Join != "" || c.Etcd.Given(),
+			Known:   c.Store != "" || c.Join != "" || c.Etcd.Given(),
+			Started: c.Started,
 		},
 		Placement: l.Placement, Platform: platform, Agents: l.Agents, Tasks: l.sharing,
 	}

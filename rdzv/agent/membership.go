@@ -153,6 +153,7 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	}
 	found := StoreFound{
 		Hosting: m.conn.hosting(), Leads: m.conn.hosting(), Addr: m.conn.store(), Own: m.conn.addr,
+		Addrs: m.conn.listens(),
 	}
 	if !m.conn.elects() {
 		m.events.send(found)

@@ -32,7 +32,8 @@ func Run(ctx context.Context, c Config) (Result, error) {
 
 // Run meets the other agents, runs the workers in the agreed world, and returns how the job ended
 // when all agents have settled. If ctx ends, the job is stopped, or this agent leaves it, as by
-// SIGTERM.
+// SIGTERM. A cause of its end that is a *[LauncherDiedError] ends the job as the death of a
+// launcher does.
 //
 // It returns an error if this agent never ran workers of a job: *[JoinTimeoutError] if the others
 // were not found in time, *[SignalError], *[LauncherDiedError] or *[TaskLostError] if that ended

@@ -72,7 +72,11 @@ func (in *interrupts) run(ctx context.Context, deadline time.Time) {
 			in.take(in.tasks[0], e)
 		case <-done: // the caller's context ends the job as a signal to this process does
 			done = nil
-			in.endByCaller()
+			if lost, is := errors.AsType[*LauncherDiedError](context.Cause(ctx)); is {
+				in.lose(lost, true)
+			} else {
+				in.endByCaller()
+			}
 		case <-late:
 			in.giveUp(errJoinTimeout)
 		case <-in.stop:

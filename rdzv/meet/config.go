@@ -38,7 +38,9 @@ type Config struct {
 	Job string
 
 	Store string // --store: HOST or HOST:PORT, see ParseStore
-	Join  string // RDZV_JOIN: ADDR:PORT/KEY
+	Join  string // RDZV_JOIN: ADDR:PORT/KEY, or several addresses with commas between them
+	// Hosts says that this agent hosts the store, whoever the others are: they have its Join.
+	Hosts bool
 	// Token returns the user's token (see secret.LoadToken). It is called only if the key is
 	// derived from the token.
 	Token    func() ([]byte, error)

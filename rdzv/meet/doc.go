@@ -5,6 +5,7 @@
 // What an agent knows depends on the launcher. There is one row per launcher, and the first row
 // that matches determines the plan:
 //
+//	rdzv exec --hosts          the first host hosts; it reports where   key from the starter
 //	RDZV_JOIN                  the first node has printed the address     key from the line
 //	--store, RDZV_STORE        an agent on the named host hosts           key from the token
 //	Open MPI 4                 rank 0 hosts; mpirun's variables           key from mpirun's secret

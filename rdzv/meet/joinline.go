@@ -14,7 +14,7 @@ import (
 // joinLine is the plan for RDZV_JOIN: the first node has printed the address of the store and the
 // key. --store may be given too, as on the first node.
 func joinLine(c *Config) (*plan, error) {
-	addr, key, err := parseJoin(c.Join)
+	addrs, key, err := parseJoin(c.Join)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use RDZV_JOIN: %w", err)
 	}
@@ -28,12 +28,24 @@ func joinLine(c *Config) (*plan, error) {
 		return nil, err
 	}
 	p.hosting, p.named = false, true
-	p.sources = []source{fixed("", 0, []netip.Addr{addr.Addr()}, []int{int(addr.Port())})}
+	p.sources = nil
+	for i, a := range addrs {
+		p.sources = append(p.sources, fixed("", i, []netip.Addr{a.Addr()}, []int{int(a.Port())}))
+	}
 	p.hint = "is the node that printed RDZV_JOIN still waiting, " +
 		"and does its firewall allow this port?"
 	p.otherServiceHint = "another service uses that port now: " +
 		"use the RDZV_JOIN that the first node of this job has printed"
 	return p, nil
+}
+
+// hostAtOnce is the plan for an agent that is known to host the store.
+func hostAtOnce(c *Config) (*plan, error) {
+	p, err := planByToken(c)
+	if err == nil {
+		p.hosting = true
+	}
+	return p, err
 }
 
 // byJoin is byRank for an agent that has RDZV_JOIN and --store, unless they name different stores.
@@ -45,7 +57,8 @@ func byJoin(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	join, _, _ := parseJoin(c.Join) // as in joinLine
+	joins, _, _ := parseJoin(c.Join) // as in joinLine
+	join := joins[0]
 	other := &OtherStoreError{Join: join, Store: c.Store}
 	literal, notAddr := netip.ParseAddr(host)
 	own, _ := ownStoreAddrs(ctx, c, host)
@@ -84,17 +97,20 @@ func (e *OtherStoreError) Error() string {
 // Hint says what to do.
 func (e *OtherStoreError) Hint() string { return "unset RDZV_JOIN or omit --store" }
 
-// parseJoin parses ADDR:PORT/KEY, where /KEY may be missing. Errors do not repeat the text.
-func parseJoin(text string) (netip.AddrPort, *secret.Key, error) {
-	address, keyText, found := strings.Cut(strings.TrimSpace(text), "/")
-	addr, err := netip.ParseAddrPort(address)
-	if err != nil || addr.Port() == 0 || addr.Addr().IsUnspecified() {
-		return netip.AddrPort{}, nil, errors.New("not ADDR:PORT/KEY")
+// parseJoin parses ADDR:PORT/KEY, where /KEY may be missing, and further addresses may follow the
+// first one, each after a comma. Errors do not repeat the text.
+func parseJoin(text string) (addrs []netip.AddrPort, key *secret.Key, err error) {
+	list, keyText, found := strings.Cut(strings.TrimSpace(text), "/")
+	for address := range strings.SplitSeq(list, ",") {
+		addr, err := netip.ParseAddrPort(address)
+		if err != nil || addr.Port() == 0 || addr.Addr().IsUnspecified() {
+			return nil, nil, errors.New("not ADDR:PORT/KEY")
+		}
+		addrs = append(addrs, netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()))
 	}
-	addr = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 	if !found {
-		return addr, nil, nil
+		return addrs, nil, nil
 	}
-	key, err := secret.ParseKey(keyText)
-	return addr, &key, err
+	parsed, err := secret.ParseKey(keyText)
+	return addrs, &parsed, err
 }

@@ -93,7 +93,7 @@ func (l *locator) serve(ctx context.Context, m *Meeting, p *plan) error {
 	}
 	started = true
 	m.gate.Admit()
-	if !l.config.hasRank() {
+	if !l.config.hasRank() && !l.config.Hosts {
 		m.tasks.run(func(ctx context.Context) { reportNoPeerYet(ctx, l.config, m, l.rejections, nil) })
 	}
 	if p.announce || p.storeHost != "" {

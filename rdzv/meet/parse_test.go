@@ -64,12 +64,20 @@ func TestParseJoin(t *testing.T) {
 	key := secret.NewKey()
 	for _, addr := range []string{"10.77.0.11:29600", "[fd00::1]:29600", "[fe80::1%eth0]:29600"} {
 		got, k, err := parseJoin(" " + addr + "/" + key.Reveal() + "\n")
-		if err != nil || got != netip.MustParseAddrPort(addr) || *k != key {
+		if err != nil || !slices.Equal(got, []netip.AddrPort{netip.MustParseAddrPort(addr)}) || *k != key {
 			t.Errorf("parseJoin of %s = %v, %v, %v", addr, got, k, err)
 		}
 	}
+	got, k, err := parseJoin("10.77.0.11:29600,[fd00::1]:29601/" + key.Reveal())
+	want := []netip.AddrPort{
+		netip.MustParseAddrPort("10.77.0.11:29600"), netip.MustParseAddrPort("[fd00::1]:29601"),
+	}
+	if err != nil || !slices.Equal(got, want) || *k != key {
+		t.Errorf("parseJoin of two addresses = %v, %v", got, err)
+	}
 	for _, bad := range []string{
 		"", "/", "node1:29600/" + key.Reveal(), "10.0.0.1/" + key.Reveal(),
+		"10.0.0.1:1,/" + key.Reveal(),
 		"10.0.0.1:0/" + key.Reveal(), "0.0.0.0:1/" + key.Reveal(),
 		"10.0.0.1:1/" + key.Reveal()[1:],
 	} {
@@ -84,8 +92,8 @@ func TestParseJoin(t *testing.T) {
 func FuzzJoin(f *testing.F) {
 	f.Add("10.0.0.1:1/" + secret.NewKey().Reveal())
 	f.Fuzz(func(t *testing.T, text string) {
-		if addr, _, err := parseJoin(text); err == nil && addr.Port() == 0 {
-			t.Errorf("parseJoin(%q) = %v", text, addr)
+		if addrs, _, err := parseJoin(text); err == nil && (len(addrs) == 0 || addrs[0].Port() == 0) {
+			t.Errorf("parseJoin(%q) = %v", text, addrs)
 		}
 	})
 }

@@ -13,6 +13,8 @@ func makePlan(ctx context.Context, c *Config, onLeave func(func())) (*plan, elec
 	var err error
 	elect := election(byRank)
 	switch {
+	case c.Hosts:
+		p, err = hostAtOnce(c)
 	case c.Join != "":
 		p, err = joinLine(c)
 		if c.Store != "" {

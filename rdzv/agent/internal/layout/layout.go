@@ -19,6 +19,7 @@ type Given struct {
 	NodeRank                *int   // nil if it is not given
 	Store                   string // HOST or HOST:PORT
 	Known                   bool   // where the store is, or how it is joined
+	Started                 bool   // one program has started all agents, and starts none again
 }
 
 // Layout describes the agents of a job, as far as one of them knows before they meet.

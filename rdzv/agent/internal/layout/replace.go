@@ -13,7 +13,7 @@ import (
 func (l *Layout) MayReplace(shared bool) bool {
 	p := l.Placement
 	onItsOwn := p.Launcher == envmap.None || p.Platform != "" // no launcher ends the job
-	return onItsOwn && (shared || l.Known || p.Platform != "" && p.Master != "")
+	return onItsOwn && !l.Started && (shared || l.Known || p.Platform != "" && p.Master != "")
 }
 
 // SubmitAgain is the suggestion for a job that cannot go on without the agent or the launcher that
@@ -28,6 +28,8 @@ func (l *Layout) NotReplaced(shared bool) string {
 	switch {
 	case l.MayReplace(shared):
 		return ""
+	case l.Started:
+		return "with --hosts no other agent can take its place: start the job again"
 	case l.Elastic() && p.Launcher == envmap.None:
 		return "give --nodes a smaller MIN, or --store HOST: the others then wait for more " +
 			"nodes"
@@ -56,6 +58,8 @@ func (l *Layout) NotReplaced(shared bool) string {
 func (l *Layout) HostNotReplaced(shared bool) string {
 	const cluster = "with an etcd cluster (--store http://HOST:2379)"
 	switch {
+	case l.Started:
+		return l.NotReplaced(shared)
 	case l.Placement.Platform != "":
 		return cluster + " this agent can be started again too; otherwise start all again"
 	case l.Placement.Launcher != envmap.None && !l.KeepsSpares():
