@@ -47,6 +47,8 @@ type Console struct {
 	hinting sync.Mutex
 	hinted  map[string]bool
 
+	pass func(Record) // gets what would be written; nil for a console that writes itself
+
 	file  *os.File // that out leads to; nil in tests
 	line  Line     // nil if nothing is known
 	above bool     // workers of this agent have begun, and may have written to the terminal
@@ -88,19 +90,19 @@ func (c *Console) at() string {
 }
 
 // Terminal tells whether the console writes to a terminal.
-func (c *Console) Terminal() bool { return c.to.isTerminal() }
+func (c *Console) Terminal() bool { return c.to.IsTerminal() }
 
 // Rewrites tells whether Status replaces the line before.
 func (c *Console) Rewrites() bool { return c.to.Rewrites() }
 
 // Error writes what failed.
 func (c *Console) Error(format string, args ...any) {
-	c.write(lead{colour: Red, label: "rdzv:"}, c.at(), fmt.Sprintf(format, args...))
+	c.write(asError, c.at(), fmt.Sprintf(format, args...))
 }
 
 // Warn writes something that the user should know, even with -q.
 func (c *Console) Warn(format string, args ...any) {
-	c.write(lead{label: "rdzv:"}, c.at(), fmt.Sprintf(format, args...))
+	c.write(asLine, c.at(), fmt.Sprintf(format, args...))
 }
 
 // Info writes something that -q omits.
@@ -120,7 +122,7 @@ func (c *Console) Verbose(format string, args ...any) {
 // Hint writes a suggestion, with flags in place of fields; an empty one is not written.
 func (c *Console) Hint(text string) {
 	if text != "" {
-		c.write(lead{before: "rdzv: ", colour: Magenta, label: "hint:"}, "", text)
+		c.write(asHint, "", text)
 	}
 }
 
@@ -141,7 +143,7 @@ func (c *Console) Table(title, table string) {
 // omits it.
 func (c *Console) Command(line string) {
 	if !c.quiet {
-		c.write(lead{}, "", line)
+		c.write(asCommand, "", line)
 	}
 }
 
@@ -178,6 +180,10 @@ func (c *Console) Status(what string, waited time.Duration) {
 	if c.quiet {
 		return
 	}
+	if c.pass != nil {
+		c.pass(Record{asStatus, what, waited})
+		return
+	}
 	what = visible.Line(what)
 	end := fmt.Sprintf(" (%v)", waited.Round(time.Second))
 	c.mu.Lock()
@@ -194,6 +200,10 @@ func (c *Console) Status(what string, waited time.Duration) {
 
 // EndStatus removes the status line. It must be called before a worker writes to the terminal.
 func (c *Console) EndStatus() {
+	if c.pass != nil {
+		c.pass(Record{Kind: endStatus})
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	io.WriteString(c.out, c.eraser)
@@ -211,7 +221,12 @@ type lead struct {
 const further = "rdzv:   "
 
 // write writes each line of a text. The first line has a time; "" is none.
-func (c *Console) write(l lead, at, text string) {
+func (c *Console) write(kind RecordKind, at, text string) {
+	if c.pass != nil {
+		c.pass(Record{Kind: kind, Text: text})
+		return
+	}
+	l := kind.lead()
 	first, columns := "", 0
 	if l.label != "" {
 		first = l.before + c.to.Paint(l.colour, l.label) + " "

@@ -87,7 +87,8 @@ func (d Destination) IsJSON() bool { return d.kind == JSON }
 // Rewrites tells whether what was written can be erased.
 func (d Destination) Rewrites() bool { return d.kind >= Uncoloured }
 
-func (d Destination) isTerminal() bool { return d.kind >= Plain }
+// IsTerminal tells whether a person reads it as it is written.
+func (d Destination) IsTerminal() bool { return d.kind >= Plain }
 
 func (d Destination) screen() (rows, columns int) {
 	if d.size == nil {
@@ -144,7 +145,7 @@ func Tags(stdout, stderr *os.File, s Setting) func(rank int, host string) string
 
 // stamp is the time before a line, in a form by which logs can be sorted. A terminal shows none.
 func (d Destination) stamp(at time.Time) string {
-	if d.isTerminal() {
+	if d.IsTerminal() {
 		return ""
 	}
 	return at.UTC().Format("2006-01-02T15:04:05Z ")

@@ -52,7 +52,7 @@ func (c *Console) WorkersBegin() {
 func (c *Console) CompleteLine() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.line != nil && c.line.End() {
+	if c.pass == nil && c.line != nil && c.line.End() {
 		io.WriteString(c.out, "\n")
 	}
 }
