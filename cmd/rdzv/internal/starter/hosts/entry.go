@@ -99,8 +99,8 @@ func plain(name string) bool {
 	})
 }
 
-// parseLine reads a line of a host file: a host and settings. Open MPI's are slots=4 (or cpu, count),
-// max-slots=4 (or max_slots, slots-max, ...) and username=joe; MPICH's is user=joe.
+// parseLine reads a line of a host file: a host and settings. Open MPI's are slots=4 (or cpu,
+// count), max-slots=4 (or max_slots, slots-max, ...) and username=joe; MPICH's is user=joe.
 func parseLine(line string) (Host, error) {
 	line = strings.Join(strings.Fields(strings.ReplaceAll(line, "=", " = ")), " ")
 	words := strings.Split(strings.ReplaceAll(line, " = ", "="), " ")

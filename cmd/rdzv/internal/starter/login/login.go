@@ -3,12 +3,14 @@ package login
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io"
-	"strings"
+	"os/exec"
+	"sync"
 	"time"
 
 	"rdzv/cmd/rdzv/internal/starter/hosts"
+	"rdzv/internal/hint"
 )
 
 // Options are what all logins have in common.
@@ -17,7 +19,7 @@ type Options struct {
 	Binary  string   // the executable of this process, for example /proc/self/exe
 	Build   string   // its build ID: letters, digits, "-", "_", "."; "" is its SHA-256
 	Command []string // arguments of the remote rdzv, such as {"remote"}. Others can see them
-	Environ []string // of ssh
+	Environ []string // of ssh; nil: that of this process
 
 	// Stderr gets what ssh and the remote rdzv write to stderr once rdzv runs: one whole line per
 	// Write, which begins with "node2: ". nil: nobody
@@ -30,47 +32,124 @@ type Options struct {
 	Silence time.Duration // after which a host is given up before rdzv runs there; 0: 30 s
 }
 
+// starting is what the logins of one All share.
+type starting struct {
+	Options
+	hosts  []hosts.Host
+	binary *binary
+	limits *limits
+	first  *first
+	stderr sync.Mutex // one line at a time
+}
+
 // All logs in to all hosts at once, and returns when each of them runs rdzv or has failed. If any
-// has failed, the error is a *Failures that has all of them, and the logins to the others have ended.
-// The sessions are in the order of hs. They do not depend on ctx, which ends the starting alone.
+// has failed, the error is a *Failures that has all of them, and the logins to the others have
+// ended. The sessions are in the order of hs. They do not depend on ctx, which ends the starting
+// alone.
 func All(ctx context.Context, hs []hosts.Host, o Options) ([]*Session, error) {
-	return nil, errors.New("not written yet")
-}
-
-// Session is an ssh process whose other end is the remote rdzv.
-type Session struct {
-	Host   hosts.Host
-	Path   string         // of rdzv on the host
-	Stdin  io.WriteCloser // of the remote rdzv
-	Stdout io.Reader      // of the remote rdzv
-}
-
-// Wait waits until ssh has ended. Its error has what ssh or the remote rdzv last wrote to stderr.
-// ssh may stay longer than the remote rdzv: until every process that has its output has ended.
-func (s *Session) Wait() error { return nil }
-
-// Close closes Stdin, ends ssh by SIGTERM, then by SIGKILL (at once if ctx is done), and returns
-// when it has ended. A Read from Stdout then fails.
-func (s *Session) Close(ctx context.Context) {}
-
-// Failures are the hosts on which rdzv could not be started, in the order of the list.
-type Failures struct{ List []Failure }
-
-// Failure is why rdzv could not be started on a host.
-type Failure struct {
-	Host  hosts.Host
-	Cause string // in ssh's words if it has any: Permission denied (publickey)
-	Hint  string // what the user can do: ssh-copy-id node2; or ""
-}
-
-// Error has one line for each host.
-func (f *Failures) Error() string {
-	var lines []string
-	for _, one := range f.List {
-		lines = append(lines, "cannot reach "+one.Host.Name+": "+one.Cause)
+	s, err := newStarting(hs, o)
+	if err != nil {
+		return nil, err
 	}
-	return strings.Join(lines, "\n")
+	sessions := make([]*Session, len(hs))
+	failures := make([]*Failure, len(hs))
+	each := func(step func(i int)) {
+		var all sync.WaitGroup
+		for i := range hs {
+			all.Go(func() { step(i) })
+		}
+		all.Wait()
+	}
+	each(func(i int) { sessions[i], failures[i] = s.prepare(ctx, hs[i]) })
+	refuseRepeated(sessions, failures, o.Here)
+	if failed(failures) == nil {
+		each(func(i int) { failures[i] = sessions[i].run(ctx) })
+	}
+	err = failed(failures)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		return sessions, nil
+	}
+	each(func(i int) {
+		if sessions[i] != nil {
+			sessions[i].Close(context.Background())
+		}
+	})
+	return nil, err
 }
 
-// Hint is what the user can do, one line for each kind of failure.
-func (f *Failures) Hint() string { return "" }
+func newStarting(hs []hosts.Host, o Options) (*starting, error) {
+	if len(o.SSH) == 0 {
+		o.SSH = []string{"ssh"}
+	}
+	if o.Silence == 0 {
+		o.Silence = 30 * time.Second
+	}
+	if _, err := exec.LookPath(o.SSH[0]); err != nil {
+		return nil, hint.With(fmt.Errorf("cannot log in: %w", err),
+			"install OpenSSH's client, or name another program: --ssh")
+	}
+	b, err := readBinary(o.Binary, o.Build)
+	if err != nil {
+		return nil, err
+	}
+	return &starting{
+		Options: o, hosts: hs, binary: b, limits: newLimits(len(hs)), first: newFirst(),
+	}, nil
+}
+
+// prepare logs in to a host and brings rdzv there. It tries three times if the login is closed
+// before authentication, as sshd does while many others log in.
+func (s *starting) prepare(ctx context.Context, h hosts.Host) (*Session, *Failure) {
+	for try := 1; ; try++ {
+		session, failure := s.try(ctx, h)
+		if failure == nil || !failure.refused || try == 3 {
+			return session, failure
+		}
+		select {
+		case <-ctx.Done():
+			return nil, failure
+		case <-time.After(pause(try)):
+		}
+	}
+}
+
+func (s *starting) try(ctx context.Context, h hosts.Host) (*Session, *Failure) {
+	release := s.limits.enter(ctx, h, s.jump)
+	defer release()
+	session, err := s.login(h)
+	if err != nil {
+		return nil, &Failure{Host: h, Cause: err.Error()}
+	}
+	failure := session.greet(ctx)
+	release() // it is no longer pending
+	if failure == nil {
+		failure = session.bring(ctx)
+	}
+	if failure != nil {
+		session.Close(context.Background())
+		return nil, failure
+	}
+	return session, nil
+}
+
+// refuseRepeated refuses hosts that are the same machine as one before them, or as this one.
+func refuseRepeated(sessions []*Session, failures []*Failure, here string) {
+	names := map[string]string{}
+	if here != "" {
+		names[thisMachine()] = here
+	}
+	for i, s := range sessions {
+		if s == nil || s.machine == "" { // it has failed, or its kernel does not say
+			continue
+		}
+		if name, repeated := names[s.machine]; repeated {
+			failures[i] = s.failure("it is the same machine as "+name,
+				"list each machine once, with the number of its workers")
+			continue
+		}
+		names[s.machine] = s.Host.Name
+	}
+}
