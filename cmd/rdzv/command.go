@@ -36,7 +36,7 @@ func allCommands() commands {
 	}
 	all := commands{
 		of("exec", "join the job, set the environment, run PROGRAM",
-			execHelp(), options.New().Groups(), (*app).exec),
+			execHelp(), options.New().ExecGroups(), (*app).exec),
 		of("check", "compare the nodes of a job before it runs",
 			checkHelp, newCheckFlags().groups(), (*app).checkNodes),
 		of("status", "print what the ranks of a running job are doing",
@@ -140,6 +140,9 @@ func (c command) helpFlag(args []string) string {
 func (a *app) run(args []string) (code int) {
 	if len(args) == 0 || args[0] == "" || args[0][0] == '-' { // cobra looks for commands after flags
 		return a.withoutCommand(args)
+	}
+	if slices.Equal(args, remoteCommand) {
+		return a.remote()
 	}
 	completes := slices.Contains(completion.Requests, args[0]) // otherwise package flags reads flags
 	root := &cobra.Command{

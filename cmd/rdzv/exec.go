@@ -27,6 +27,9 @@ import (
 
 // exec runs one agent and returns the job's exit code.
 func (a *app) exec(args []string) int {
+	if h := newHostsRun(a, args); h != nil {
+		return h.run()
+	}
 	signals := make(chan os.Signal, 1)
 	words := announce.New(a.console)
 	words.Describe(thisBuild().version, a.now)

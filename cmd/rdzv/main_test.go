@@ -18,7 +18,7 @@ import (
 // The test binary behaves as rdzv if it is started under that name. The init functions of packages
 // early, holder and keeper look at its arguments as they do in rdzv itself.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"rdzv": func() {
+	testscript.Main(m, map[string]func(){"fakessh": fakeSSH, "rdzv": func() {
 		if os.Getenv(timesVariable) != "" {
 			main()
 		}

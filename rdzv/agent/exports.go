@@ -66,3 +66,23 @@ func noteExports(l *Local, events *reporter, w rdzv.World) {
 		}
 	}
 }
+
+// ReadExports returns the variables that Config.Export and ExportFile select from an environment,
+// for a program that gives them to all agents itself.
+func ReadExports(given []string, file string, env envmap.Env) (Exported, error) {
+	e, err := exports.Read(given, file, env, true)
+	if err != nil {
+		return Exported{}, err
+	}
+	all := Exported{Variables: e.Variables}
+	for _, none := range e.None {
+		all.Missing = append(all.Missing, none.String())
+	}
+	return all, nil
+}
+
+// Exported are variables that all agents get.
+type Exported struct {
+	Variables []string // NAME=VALUE
+	Missing   []string // what selects none
+}

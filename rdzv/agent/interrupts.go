@@ -87,7 +87,7 @@ type LauncherDiedError struct {
 
 func (e *LauncherDiedError) Error() string {
 	if e.PID == 0 {
-		return "lost the launcher: " + e.Name
+		return e.Name
 	}
 	return fmt.Sprintf("lost the launcher: %s (pid %d on %s) died", e.Name, e.PID, e.Host)
 }

@@ -183,3 +183,9 @@ func Cause(err error) error {
 	}
 	return err
 }
+
+// WriteReport replaces a regular file, and writes to anything else.
+func WriteReport(path string, b []byte) error { return writeReport(path, b, false) }
+
+// OpenToAppend opens a file to which lines are appended.
+func OpenToAppend(path string) (*os.File, error) { return openToAppend(path) }

@@ -17,7 +17,8 @@ func Foreign() map[string]string {
 	const (
 		workers = "use --nproc-per-node N for the number of workers on a node"
 		nodes   = "use --nodes N"
-		hosts   = "start rdzv with mpirun or srun, or on every node"
+		hosts   = "use --hosts HOST[:WORKERS],..., or start rdzv with mpirun or srun"
+		file    = "use --hostfile FILE, or start rdzv with mpirun or srun"
 		export  = "use --export NAME or --export NAME=VALUE"
 		master  = "use --store HOST, if the nodes do not find each other"
 		none    = "omit it"
@@ -35,8 +36,8 @@ func Foreign() map[string]string {
 		"n": workers, "np": workers, "c": workers, "ppn": workers, "npernode": workers, "N": nodes,
 		"nprocs": workers, "num-procs": workers, "procs": workers, "perhost": workers,
 		"pernode": "use --nproc-per-node 1",
-		"x":       export, "genv": export, "H": hosts, "host": hosts, "hosts": hosts, "f": hosts,
-		"hostfile": hosts, "machinefile": hosts, "default-hostfile": hosts, "hostlist": hosts,
+		"x":       export, "genv": export, "host": hosts, "f": file,
+		"machinefile": file, "default-hostfile": file, "hostlist": hosts,
 		"tag-output": "use --tag", "prepend-rank": "use --tag", "output-filename": logs,
 		"genvlist": export, "envlist": export, "genvall": environ, "envall": environ,
 		"bind-to":       mpirun + "; rdzv leaves the binding as it is, unless --bind numa is given",
@@ -53,7 +54,7 @@ func Foreign() map[string]string {
 		"gpus-per-node": srun, "gpu-bind": srun, "G": srun, "mem": srun, "time": srun, "mpi": srun,
 		"partition": srun, "account": srun, "A": srun, "qos": srun, "exclusive": srun,
 		"constraint": srun, "p": srun, "job-name": "use --job NAME, if at all",
-		"ntasks-per-core": srun, "ntasks-per-gpu": srun, "ntasks-per-socket": srun, "nodefile": hosts,
+		"ntasks-per-core": srun, "ntasks-per-gpu": srun, "ntasks-per-socket": srun, "nodefile": file,
 		"mem-per-cpu": srun, "mem-per-gpu": srun, "mem-bind": srun, "cpus-per-gpu": srun,
 		"gpus-per-socket": srun, "tres-bind": srun, "threads-per-core": srun, "hint": srun,
 		"reservation": srun, "distribution": srun, "overlap": srun, "signal": srun, "dependency": srun,
@@ -79,7 +80,7 @@ func Foreign() map[string]string {
 			": ACCELERATE_DEEPSPEED_CONFIG_FILE, with --export NAME=VALUE",
 		"main-training-function": program, "cpu": program + ": ACCELERATE_USE_CPU=true, with " +
 			"--export NAME=VALUE",
-		"deepspeed-hostfile": hosts, "mpirun-hostfile": hosts, "deepspeed-multinode-launcher": none,
+		"deepspeed-hostfile": file, "mpirun-hostfile": file, "deepspeed-multinode-launcher": none,
 		"use-fsdp": "give FullyShardedDataParallelPlugin to Accelerator, in the program",
 		// DeepSpeed
 		"num-gpus": "use --nproc-per-node N, or --nproc-per-node gpu", "num-nodes": nodes,

@@ -22,6 +22,7 @@ type Options struct {
 	Settings agent.Config
 	Output   Output
 	Torchrun Torchrun
+	Hosts    Hosts
 
 	given *pflag.FlagSet // from which these were read
 }
@@ -44,7 +45,7 @@ func (o *Options) Flags(command string, groups []flags.Group) *pflag.FlagSet {
 }
 
 // ExecFlags are the flags of exec.
-func (o *Options) ExecFlags() *pflag.FlagSet { return o.Flags("exec", o.Groups()) }
+func (o *Options) ExecFlags() *pflag.FlagSet { return o.Flags("exec", o.ExecGroups()) }
 
 // Groups are the flags of exec as its help shows them. Each sets what Settings or Output has.
 func (o *Options) Groups() []flags.Group {
