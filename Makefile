@@ -161,7 +161,8 @@ mutants:
 	@go build -C tools -o "$(CURDIR)/bin/mutants" ./mutants
 	@bin/mutants -root "$(CURDIR)" -run '$(MUTANTS)' $(if $(FIND),-find)
 
-SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/testbed/hosts integration/testbed/slurm bench/*.sh \
+SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/testbed/hosts integration/testbed/slurm \
+	integration/testbed/sshd cmd/rdzv/internal/starter/login/bootstrap.sh bench/*.sh \
 	$(addprefix tools/kubernetes/,build cluster images) examples/*/*.sh \
 	examples/slurm/train.sbatch cmd/rdzv/internal/completion/program.bash
 
