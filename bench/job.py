@@ -195,7 +195,7 @@ def live(rows):
 
 
 def can_run(spec, nodes, measure):
-    own = dict(rank="alone", output="copy", relay="relay")
+    own = dict(rank="alone", output="copy", relay="relay", ssh="ssh")
     if measure in own:
         return own[measure] in spec
     return "one" in spec if nodes == 1 else "node" in spec or "head" in spec

@@ -150,6 +150,17 @@ PARTS = dict(
          ("divided lines of 480 N in bursts", "burst_divided", "n")],
         against="rdzv-mpirun-logdir=mpirun,rdzv-mpirun-tag=mpirun-tag,rdzv-mpirun-both=mpirun-tag,"
         "rdzv-mpirun-node=mpirun-tag"),
+    ssh=Part(
+        "Login with ssh",
+        "From the start of the command until the first line of a rank, the last first line, and the "
+        "end, with one rank on each of N hosts that only ssh reaches (those that live for 2 s: "
+        "without this time). All hosts share the cores of this machine. openmpi-ssh is mpirun, "
+        "rdzv-mpirun-ssh mpirun with rdzv exec, which are installed on all hosts; rdzv-hosts is "
+        "--hosts after the first job, and rdzv-hosts-cold sends the binary to the hosts first.",
+        "ssh --n 2,8,64 --limit 120", "openmpi-ssh,rdzv-mpirun-ssh,rdzv-hosts,rdzv-hosts-cold",
+        [("seconds until the first line", "first_s", "n"),
+         ("seconds until all have printed one", "last_s", "n"), ("seconds until the end", "end_s", "n")],
+        reps=5, against="rdzv-hosts=rdzv-mpirun-ssh,rdzv-mpirun-ssh=openmpi-ssh"),
     rank=Part(
         "A rank for a script", "One command that prints a number, 20 times in a row per run.",
         "rank", "get-rank,python3,mpi4py",
