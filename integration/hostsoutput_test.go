@@ -96,7 +96,7 @@ func TestHostsOutput(t *testing.T) {
 			shows []string
 		}{
 			{"node1:1,node2:1", 0, []string{"node1", "node2"}},
-			{"node1:1,nosuch:1", 125, []string{"cannot reach nosuch"}},
+			{"node1:1,nosuch:1", 1, []string{"cannot reach nosuch"}},
 		} {
 			check := p.start(b.as(1, "you", rdzvOnHost, "check", "--hosts", c.hosts)...)
 			if code := check.code(); code != c.code {

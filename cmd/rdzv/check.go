@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"rdzv/cmd/rdzv/internal/advice"
 	"rdzv/cmd/rdzv/internal/announce"
 	"rdzv/cmd/rdzv/internal/console"
@@ -24,6 +26,7 @@ const checkHelp = `Usage: rdzv check [flags] [[--] PROGRAM [ARG]...]
     mpirun -np 4 rdzv check -- python3 main.py
     srun -N2 --ntasks-per-node=8 rdzv check -- python3 main.py
     rdzv check --nodes 2 -- python3 main.py                        on every node
+    rdzv check --hosts node1,node2 -- python3 main.py              by ssh
 
 Start it like "rdzv exec": its agents join, compare their nodes, and exit. No
 worker is started. One agent prints a table of all nodes to stdout: one row per
@@ -60,7 +63,7 @@ func newCheckFlags() *checkFlags {
 // groups are the flags as the help shows them.
 func (f *checkFlags) groups() []flags.Group {
 	var rows []flags.Row
-	for _, g := range f.options.Groups() {
+	for _, g := range f.options.ExecGroups() {
 		rows = append(rows, g.Rows...)
 	}
 	return []flags.Group{
@@ -75,6 +78,9 @@ func (f *checkFlags) groups() []flags.Group {
 	}
 }
 
+// set is the flag set of check.
+func (f *checkFlags) set() *pflag.FlagSet { return f.options.Flags("check", f.groups()) }
+
 // checking is one run of check.
 type checking struct {
 	app   *app
@@ -86,6 +92,9 @@ type checking struct {
 
 // checkNodes runs one agent that checks the nodes of a job.
 func (a *app) checkNodes(args []string) int {
+	if h := newHostsRun(a, "check", args); h != nil {
+		return h.run()
+	}
 	words := announce.New(a.console)
 	c := &checking{
 		app: a, flags: newCheckFlags(), words: words,
@@ -112,7 +121,7 @@ func (a *app) checkNodes(args []string) int {
 // plan reads the command line and plans the agent.
 func (c *checking) plan(args []string) (*agent.Local, error) {
 	a, o := c.app, c.flags.options
-	words, err := flags.Parse(o.Flags("check", c.flags.groups()), args, a.env)
+	words, err := flags.Parse(c.flags.set(), args, a.env)
 	if err != nil {
 		return nil, flags.Join(err, o.Check(a.env))
 	}
@@ -128,7 +137,7 @@ func (c *checking) plan(args []string) (*agent.Local, error) {
 	a.console.Set(o.Output.Quiet, o.Output.Verbose)
 	config := o.Config(a.process())
 	config.Check = &agent.Check{
-		Report: func(r check.Report) { c.code = c.print(r) },
+		Report: func(r check.Report) { c.code = a.showCheck(c.flags.json, r) },
 	}
 	config.Program, config.Problems = program, problems
 	config.WorkerPerGPU = config.WorkerPerGPU && !advice.StartsWorkers(program)
@@ -141,23 +150,29 @@ func (c *checking) plan(args []string) (*agent.Local, error) {
 // event writes what an event means, but for the problems and differences of nodes, which are
 // in the report.
 func (c *checking) event(event agent.Event) {
+	if !inCheckReport(event) {
+		c.words.Event(event)
+	}
+}
+
+// inCheckReport tells whether the report of check says what an event means.
+func inCheckReport(event agent.Event) bool {
 	switch e := event.(type) {
 	case agent.NodesDiffer:
-		return
+		return true
 	case agent.JobEnded:
-		if e.Verdict != nil && e.Verdict.Kind == rdzv.Unready && e.Leads {
-			return
-		}
+		return e.Verdict != nil && e.Verdict.Kind == rdzv.Unready && e.Leads
 	}
-	c.words.Event(event)
+	return false
 }
 
-func (c *checking) print(r check.Report) int {
+// showCheck prints the report of check.
+func (a *app) showCheck(asJSON bool, r check.Report) int {
 	table := func(to console.Destination) string { return tables.Check(r, to) }
-	return c.app.show(c.flags.json, r, table)
+	return a.show(asJSON, r, table)
 }
 
-// codeOf is the exit code of check for that of exec.
+// codeOf is the exit code of check, which says how the job ended.
 func (c *checking) codeOf(result agent.Result, err error) int {
 	var late *agent.JoinTimeoutError
 	var signal *agent.SignalError
@@ -174,10 +189,15 @@ func (c *checking) codeOf(result agent.Result, err error) int {
 		message = err.Error()
 		c.app.fail(err)
 	}
-	code := agent.ExitCode(result, err)
-	if code != 0 && code <= agent.CodeSignal {
-		code = codeUnknown
-	}
+	code := checkCode(agent.ExitCode(result, err))
 	c.end.By(err, code, message)
+	return code
+}
+
+// checkCode is the exit code of check for that of exec.
+func checkCode(code int) int {
+	if code != 0 && code <= agent.CodeSignal {
+		return codeUnknown
+	}
 	return code
 }

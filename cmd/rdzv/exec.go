@@ -27,7 +27,7 @@ import (
 
 // exec runs one agent and returns the job's exit code.
 func (a *app) exec(args []string) int {
-	if h := newHostsRun(a, args); h != nil {
+	if h := newHostsRun(a, "exec", args); h != nil {
 		return h.run()
 	}
 	signals := make(chan os.Signal, 1)

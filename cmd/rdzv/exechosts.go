@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,12 +30,14 @@ import (
 	"rdzv/envmap"
 	"rdzv/internal/hint"
 	"rdzv/rdzv/agent"
+	"rdzv/rdzv/check"
 	"rdzv/rdzv/secret"
 )
 
-// hostsRun is one run of exec that starts its job on other hosts.
+// hostsRun is one run of exec or check that starts its job on other hosts.
 type hostsRun struct {
 	app     *app
+	check   *checkFlags // nil for exec
 	options *options.Options
 	flags   []string // as they were given
 	program []string
@@ -43,18 +46,32 @@ type hostsRun struct {
 	report  *files.Report
 	written []byte   // of the report, by the first node
 	events  *os.File // nil until the first one comes
+	checked []byte   // the report of check, by the first node
 }
 
-// newHostsRun is nil unless the flags name hosts. It is for exec to say what else is wrong with
-// them.
-func newHostsRun(a *app, args []string) *hostsRun {
+// newHostsRun is nil unless the flags name hosts. It is for the command to say what else is wrong
+// with them.
+func newHostsRun(a *app, command string, args []string) *hostsRun {
 	h := &hostsRun{app: a, options: options.New(), here: -1}
-	words, err := flags.Parse(h.options.ExecFlags(), args, a.env)
+	set := h.options.ExecFlags
+	if command == "check" {
+		h.check = newCheckFlags()
+		h.options, set = h.check.options, h.check.set
+	}
+	words, err := flags.Parse(set(), args, a.env)
 	if err != nil || !h.options.Hosts.Given() {
 		return nil
 	}
 	h.flags, h.program = args[:len(args)-len(words)], words
 	return h
+}
+
+// command is the name of the command.
+func (h *hostsRun) command() string {
+	if h.check != nil {
+		return "check"
+	}
+	return "exec"
 }
 
 // run starts the job and returns its exit code.
@@ -64,7 +81,10 @@ func (h *hostsRun) run() int {
 	h.report = files.NewReport(a.console, &files.Limit{}, thisBuild().version, time.Now)
 	config, err := h.plan()
 	if err != nil {
-		a.usage(err, "exec")
+		a.usage(err, h.command())
+		if h.check != nil {
+			return codeUsage
+		}
 		return h.end(agent.CodeAgent, err)
 	}
 	signals := make(chan os.Signal, 16)
@@ -74,22 +94,45 @@ func (h *hostsRun) run() int {
 		}
 	}
 	config.Signals = signals
-	a.console.Timed(a.now)
-	code, err := starter.Run(config)
+	if h.check == nil {
+		a.console.Timed(a.now)
+	}
+	code, err := h.codeOf(starter.Run(config))
+	if h.check != nil {
+		return max(checkCode(code), h.printCheck())
+	}
+	return h.end(code, err)
+}
+
+// codeOf is the exit code by the result of the starter, whose error it prints.
+func (h *hostsRun) codeOf(code int, err error) (int, error) {
+	a := h.app
 	interrupted, isSignal := errors.AsType[*agent.SignalError](err)
 	failed, isFailed := errors.AsType[*starter.FailedError](err)
 	switch {
 	case err == nil:
-		return h.end(code, nil)
+		return code, nil
 	case isSignal:
 		a.console.Info("%v", interrupted)
-		return h.end(agent.ExitCode(agent.Result{}, interrupted), err)
+		return agent.ExitCode(agent.Result{}, interrupted), err
 	case isFailed:
 		a.console.Fail(failed.Err)
-		return h.end(failed.Code, err)
+		return failed.Code, err
 	}
 	a.console.Fail(err)
-	return h.end(agent.CodeAgent, err)
+	return agent.CodeAgent, err
+}
+
+// printCheck prints the report of check, if the agents have met.
+func (h *hostsRun) printCheck() int {
+	if len(h.checked) == 0 {
+		return 0
+	}
+	var r check.Report
+	if err := json.Unmarshal(h.checked, &r); err != nil {
+		return h.app.fail(fmt.Errorf("cannot read the report on the nodes: %w", err))
+	}
+	return h.app.showCheck(h.check.json, r)
 }
 
 // end writes the report: that of the first node, or why there is none.
@@ -116,8 +159,8 @@ func (h *hostsRun) plan() (c starter.Config, err error) {
 	a, o := h.app, h.options
 	o.Settings.Framed = true // the output of all workers is read
 	given := flags.Join(o.CheckHosts(a.env), o.Check(a.env))
-	program, err := a.program("exec", h.program, o)
-	if err == nil && len(program) == 0 {
+	program, err := a.program(h.command(), h.program, o)
+	if err == nil && len(program) == 0 && h.check == nil {
 		err = hint.With(errors.New("cannot run exec: no program given"),
 			"rdzv exec --hosts node1,node2 -- python3 main.py")
 	}
@@ -140,6 +183,9 @@ func (h *hostsRun) plan() (c starter.Config, err error) {
 		Start: start, Console: a.console, Setting: console.SettingOf(a.env), Stdin: input(a.stdin),
 		Stdout: a.stdout, Stderr: a.stderr, Connect: h.connect, Write: h.write,
 	}
+	if h.check != nil {
+		c.Stdin = nil
+	}
 	if o.Settings.Tag != nil {
 		c.Tag = console.Tags(a.stdout, a.stderr, c.Setting)
 	}
@@ -161,9 +207,12 @@ func readHosts(o *options.Options, given error) ([]hosts.Host, error) {
 func (h *hostsRun) place(program []string) (*agent.Local, error) {
 	c := h.options.Config(h.app.process())
 	c.Program, c.Nodes, c.Join, c.Token = program, len(h.hosts), "", ""
+	if len(program) == 0 { // of check
+		c.Program = []string{h.command()}
+	}
 	local, err := agent.Place(c)
 	if err != nil {
-		return nil, insideWorker("exec", err, "start the job outside of it")
+		return nil, insideWorker(h.command(), err, "start the job outside of it")
 	}
 	const advice = "omit --hosts; --launcher none starts a job on these hosts nevertheless"
 	if by := local.Placement.Launcher; by != envmap.None {
@@ -181,7 +230,7 @@ func (h *hostsRun) place(program []string) (*agent.Local, error) {
 func (h *hostsRun) start(job string) (s starter.Start, err error) {
 	a := h.app
 	s = starter.Start{
-		Token: secret.NewToken(), Job: job, Flags: h.flags, Program: h.program,
+		Token: secret.NewToken(), Job: job, Check: h.check != nil, Flags: h.flags, Program: h.program,
 		Joined: sameFile(a.stdout, a.stderr), Screen: a.console.Kind(),
 	}
 	for _, entry := range a.environ {
@@ -247,6 +296,10 @@ func input(stdin *os.File) *os.File {
 
 // write gets what the first node writes to the files of this process.
 func (h *hostsRun) write(file string, text []byte) {
+	if h.check != nil {
+		h.checked = append(h.checked, text...)
+		return
+	}
 	if file == h.options.Output.ReportFile {
 		h.written = append(h.written, text...)
 		return

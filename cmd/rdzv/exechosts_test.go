@@ -112,16 +112,31 @@ func startOnHosts(t *testing.T, words ...string) *hostsJob {
 // holding is a program that makes a file for each rank, and then does not end.
 var holding = []string{"--", "sh", "-c", "echo > DIR/$RANK; exec sleep MARK"}
 
-// sharedHome is a home directory for the tests of this process: what is copied there once is found
-// again.
+// sharedHome is a home directory for the tests that run at the same time: what one of them has
+// copied there is found by the others.
 func sharedHome(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(os.TempDir(), fmt.Sprint("rdzv-hosts-home-", os.Getppid()))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
+	homes.mu.Lock()
+	defer homes.mu.Unlock()
+	if homes.users++; homes.users == 1 {
+		var err error
+		homes.dir, err = os.MkdirTemp("", "rdzv-home-")
+		fatalIf(t, err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
+	t.Cleanup(func() {
+		homes.mu.Lock()
+		defer homes.mu.Unlock()
+		if homes.users--; homes.users == 0 {
+			os.RemoveAll(homes.dir)
+		}
+	})
+	return homes.dir
+}
+
+var homes struct {
+	mu    sync.Mutex
+	users int
+	dir   string
 }
 
 type lockedWriter struct {
@@ -387,5 +402,32 @@ func TestHostsInput(t *testing.T) {
 	out, err := cmd.Output()
 	if err != nil || strings.TrimSpace(string(out)) != fmt.Sprint(5<<20) {
 		t.Errorf("rank 0 has read %q bytes, %v", out, err)
+	}
+}
+
+// check prints one table of all hosts, and its exit codes are those of check.
+func TestHostsCheck(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes machines with other names")
+	}
+	for _, c := range []struct {
+		words []string
+		code  int
+		shows string
+	}{
+		{[]string{"--hosts", "a,b", "-o", "json"}, 0, `"a",`},
+		{[]string{"--hosts", "a,b", "--", "true"}, 0, "/true"},
+		{[]string{"--hosts", "a,b", "--", "no-such-program"}, 1, "no-such-program"},
+		{[]string{"--hosts", "a,a"}, 2, "already"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		words := append([]string{"check", "--ssh", "fakessh"}, c.words...)
+		cmd := exec.CommandContext(ctx, "rdzv", words...)
+		cmd.Env = baseEnv(sharedHome(t))
+		out, err := cmd.CombinedOutput()
+		cancel()
+		if cmd.ProcessState.ExitCode() != c.code || !strings.Contains(string(out), c.shows) {
+			t.Errorf("%q: %v, want exit code %d and %q:\n%s", words, err, c.code, c.shows, out)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
+	"rdzv/rdzv/check"
 	"rdzv/rdzv/secret"
 	"rdzv/wrap"
 )
@@ -114,6 +116,9 @@ func (r *remoteRun) run() int {
 		result, err = local.Run(r.link.Context())
 	}
 	code := agent.ExitCode(result, err)
+	if r.link.Start.Check {
+		code = checkCode(code)
+	}
 	if err == nil {
 		r.report.Ended(result)
 	} else {
@@ -143,11 +148,17 @@ func (r *remoteRun) failed(err error, code int) {
 // config is the configuration of the agent: by the flags and variables that the starter was given,
 // and by the environment of the login, in which the starter's exports replace variables.
 func (r *remoteRun) config() (c agent.Config, err error) {
-	start, o := r.link.Start, r.options
+	start := r.link.Start
+	command, set := "exec", r.options.ExecFlags
+	if start.Check {
+		checked := newCheckFlags()
+		command, set, r.options = "check", checked.set, checked.options
+	}
+	o := r.options
 	environ := environOf(r.app.environ, start.Export)
 	env := envmap.ParseEnv(environ)
 	variables := envmap.ParseEnv(start.Variables)
-	if _, err := flags.Parse(o.ExecFlags(), start.Flags, variables); err != nil {
+	if _, err := flags.Parse(set(), start.Flags, variables); err != nil {
 		return c, err
 	}
 	o.Settings.Framed = true
@@ -156,7 +167,7 @@ func (r *remoteRun) config() (c agent.Config, err error) {
 	}
 	r.console.Set(o.Output.Quiet, o.Output.Verbose)
 	problems := enter(start.Dir, o.Settings.Dir, env)
-	program, err := r.app.program("exec", start.Program, o)
+	program, err := r.app.program(command, start.Program, o)
 	if err != nil {
 		return c, err
 	}
@@ -165,6 +176,9 @@ func (r *remoteRun) config() (c agent.Config, err error) {
 		Stdin: r.link.Stdin, Stdout: r.link.Stdout, Stderr: r.link.Stderr,
 	})
 	c.Program, c.Problems, c.PythonDir = program, problems, ""
+	if start.Check {
+		c.Check = &agent.Check{Report: r.checked}
+	}
 	c.WorkerPerGPU = c.WorkerPerGPU && !advice.StartsWorkers(program)
 	c.Launcher, c.Nodes, c.NodeRank, c.Started = envmap.None, start.Nodes, &start.Node, true
 	c.Job, c.Token, c.ShowJoinLine = start.Job, start.Token, false
@@ -189,13 +203,26 @@ func (r *remoteRun) config() (c agent.Config, err error) {
 	return c, err
 }
 
+// checked sends the report of check.
+func (r *remoteRun) checked(report check.Report) {
+	text, err := json.Marshal(report)
+	if err != nil {
+		r.console.Fail(fmt.Errorf("cannot report on the nodes: %w", err))
+	}
+	r.link.Write("report", text)
+}
+
 // joinLine waits until the first node hosts the store.
 func (r *remoteRun) joinLine() (string, error) {
 	addrs, err := r.link.Join()
 	if err != nil {
 		return "", err
 	}
-	key := secret.DeriveKey([]byte(r.link.Start.Token), r.link.Start.Job)
+	job := r.link.Start.Job
+	if r.link.Start.Check {
+		job = agent.CheckName(job)
+	}
+	key := secret.DeriveKey([]byte(r.link.Start.Token), job)
 	return strings.Join(addrs, ",") + "/" + key.Reveal(), nil
 }
 
@@ -277,6 +304,9 @@ func enter(dir, chdir string, env envmap.Env) (problems []rdzv.Problem) {
 // event handles one event of the agent.
 func (r *remoteRun) event(event agent.Event) {
 	r.events.Event(event)
+	if r.link.Start.Check && inCheckReport(event) {
+		return
+	}
 	r.about = starter.Job
 	switch event := event.(type) {
 	case agent.Placed:

@@ -67,7 +67,7 @@ func Place(c Config) (*Local, error) {
 		return nil, err
 	}
 	if c.Check != nil {
-		l.Job = checkName(l.Job)
+		l.Job = CheckName(l.Job)
 	}
 	_ = l.countWorkers() // a problem that is found again
 	if err := planTasks(l); err != nil {
@@ -76,8 +76,8 @@ func Place(c Config) (*Local, error) {
 	return l, nil
 }
 
-// checkName is the name of the job of agents that check: it has no other agents.
-func checkName(job string) string {
+// CheckName is the name of the job of agents that check a job: it has no other agents.
+func CheckName(job string) string {
 	return "check-" + job[:min(len(job), MaxJob-len("check-"))]
 }
 

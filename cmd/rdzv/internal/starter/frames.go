@@ -46,9 +46,10 @@ type Order struct {
 type Start struct {
 	Node, Nodes int
 	Token, Job  string
+	Check       bool     // the nodes are checked, and nothing is run
 	Workers     int      // 0: as the flags say
 	Dir         string   // where the starter was started
-	Flags       []string // of exec
+	Flags       []string // of exec or check
 	Variables   []string // of flags, as NAME=VALUE
 	Export      []string // NAME=VALUE, which replace those of the login
 	Program     []string

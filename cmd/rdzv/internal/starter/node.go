@@ -117,13 +117,16 @@ func (a *Agent) File(name string) (path string, close func(), err error) {
 	}
 	done := make(chan struct{})
 	go func() {
-		copyTo(read, func(b []byte) { _ = a.out.send(Report{File: name, Text: b}) })
+		copyTo(read, func(b []byte) { a.Write(name, b) })
 		read.Close()
 		done <- struct{}{}
 	}()
 	path = fmt.Sprintf("/proc/self/fd/%d", write.Fd())
 	return path, func() { write.Close(); <-done }, nil
 }
+
+// Write writes to a file of the starter.
+func (a *Agent) Write(name string, text []byte) { _ = a.out.send(Report{File: name, Text: text}) }
 
 // CatchSignals is called when the agent acts on signals: from then on this process gets those of
 // the starter.
