@@ -14,6 +14,7 @@
 # make mutants    a table of the seeded faults in dev/mutants, and whether the tests find them
 # make kill-matrix  SIGKILL to each kind of process: a table of times and exit codes
 # make hangs      PyTorch jobs that hang in many ways: what is said of each, and after what time
+# make hosts      jobs that rdzv exec --hosts starts by ssh, also on 64 hosts, and 48 behind a jump host
 # make kills      SIGKILL to processes of trees at random moments: what is left. KILLS=10000: how many
 # make attack     attacks on jobs: a table of what they delay and how the jobs end
 # make bench      comparison with torchrun, mpirun, mpiexec.hydra and srun: bin/performance.md
@@ -46,7 +47,7 @@ SHELL := /bin/bash
 
 build: bin/rdzv
 .PHONY: build bin/rdzv install uninstall demo check test unit integration matrix lint govulncheck fuzz cover \
-	kills attack bench scale soak docs figures recording chaos faults kubernetes kill-matrix hangs \
+	kills attack bench scale soak docs figures recording chaos faults kubernetes kill-matrix hangs hosts \
 	simulate mutants \
 	test-fresh gpu release test-release clean
 
@@ -288,6 +289,10 @@ hangs: bin/rdzv
 	@scripts/install-missing test
 	$(INTEGRATION) -timeout 60m -run '^(TestHangs|TestHangInNCCL)$$' -hangs -at-once 2 -v | \
 		grep --line-buffered -v '^ *=== '
+
+hosts: bin/rdzv
+	@scripts/install-missing test
+	$(INTEGRATION) -timeout 60m -run '^TestHosts|^TestSSHBed' -all -v | grep --line-buffered -v '^ *=== '
 
 kill-matrix: bin/rdzv
 	@scripts/install-missing test
