@@ -107,7 +107,7 @@ func TestSSHBed(t *testing.T) {
 		b.write(1, "/home/you/hosts", "node1 slots=2\nnode2 slots=2\n")
 		got, code := run(t, mpirun, "--hostfile", "hosts", "--bind-to", "none", "-mca",
 			"plm_rsh_agent", "ssh", "-np", "4", "hostname")
-		if n := strings.Count(got, "node1\n") + strings.Count(got, "node2"); code != 0 || n < 4 {
+		if n := strings.Count(got, "node1") + strings.Count(got, "node2"); code != 0 || n < 4 {
 			t.Errorf("mpirun prints %q, exit code %d", got, code)
 		}
 		b.root(1, "rm /home/you/hosts")
