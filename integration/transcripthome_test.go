@@ -88,8 +88,12 @@ func (p *clusterPlace) shellIn(home string) string {
 	set := markName + "=" + p.mark + " HOME=" + home + " TMPDIR=" + p.dir("tmp") +
 		" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
 	return fmt.Sprintf(`#!/bin/sh
-while :; do case $1 in -*) shift ;; *) break ;; esac; done
+while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done
 host=$1; shift
+case $host in
+node[12] | 10.*) ;;
+*) echo "ssh: Could not resolve hostname $host: Name or service not known" >&2; exit 255 ;;
+esac
 exec %s "$host" 'export %s; cd %s;' "$@"
 `, quoted(p.cluster.hostsCommand("rsh")), set, p.dir("you"))
 }

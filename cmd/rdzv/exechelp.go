@@ -30,6 +30,7 @@ const execText = `Usage: rdzv exec [flags] [--] PROGRAM [ARG]...
 
     mpirun -np 4 rdzv exec -- python3 main.py
     srun -N2 --ntasks-per-node=8 rdzv exec -- python3 main.py
+    rdzv exec --hosts node1:8,node2:8 -- python3 main.py
     rdzv exec --nodes 2 --nproc-per-node 8 -- python3 main.py      on every node
 
 Join the job, wait until all of its agents have joined, and run PROGRAM with
@@ -72,11 +73,11 @@ Exit status, the same for every agent of the job:
 
 // briefFlags are the flags of exec that most users need, with a text of one line.
 var briefFlags = [...][2]string{
+	{"hosts", "start the job on these hosts by ssh: HOST[:WORKERS],..."},
 	{"nodes", "number of nodes, if no launcher starts rdzv on them"},
 	{"nproc-per-node", "workers on each node; gpu is one for each GPU"},
 	{"store", "a node that all others can reach"},
 	{"job", "name of the job, if several run at the same time"},
-	{"token-file", "the shared secret (~/.config/rdzv/token)"},
 	{"net", "use, or do not use, this network or interface"},
 	{"join-timeout", "wait this long for all nodes (10m)"},
 	{"tag", "begin each line of output with its rank and host"},
@@ -94,7 +95,7 @@ var briefFlags = [...][2]string{
 // briefHelp is the help of exec for -h: one screen.
 func briefHelp() string {
 	usage := map[string]string{}
-	for _, g := range options.New().Groups() {
+	for _, g := range options.New().ExecGroups() {
 		for _, r := range g.Rows {
 			usage[r.Name()] = r.Usage
 		}

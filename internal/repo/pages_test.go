@@ -192,8 +192,7 @@ func startPages(t *testing.T) []string { return append(pagesIn(t, "docs/start"),
 
 // typed are the words with which the commands of these pages begin.
 var typed = strings.Fields(`. [ cat cd cp export if job=$(sbatch kubectl make mkdir mpiexec.hydra mpirun pip podman
-	python3 rdzv rm salloc sbatch scancel scontrol scp sed skopeo srun ssh sudo tail tar until ./train-mpi.sh
-	./train-ssh.sh`)
+	python3 rdzv rm salloc sbatch scancel scontrol scp sed skopeo srun ssh sudo tail tar until ./train-mpi.sh`)
 
 // Blocks of commands have no prompts and no output. Output and files are in blocks of their own.
 func TestCommandsCanBeCopied(t *testing.T) {
