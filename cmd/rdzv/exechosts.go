@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"os/user"
 	"slices"
@@ -164,6 +165,10 @@ func (h *hostsRun) plan() (c starter.Config, err error) {
 		err = hint.With(errors.New("cannot run exec: no program given"),
 			"rdzv exec --hosts node1,node2 -- python3 main.py")
 	}
+	if err == nil && slices.Contains(h.program, "--") && !runnable(program[0]) {
+		err = hint.With(fmt.Errorf("cannot run %q: it is not a program here", program[0]),
+			"hosts are separated by commas: --hosts node1,node2")
+	}
 	if h.hosts, given = readHosts(o, given); flags.Join(given, err) != nil {
 		return c, flags.Join(given, err)
 	}
@@ -193,6 +198,12 @@ func (h *hostsRun) plan() (c starter.Config, err error) {
 		c.Hosts = append(c.Hosts, starter.Host{Name: one.Name, Workers: one.Workers})
 	}
 	return c, err
+}
+
+// runnable tells whether a program exists here, as the first word after a list of hosts must.
+func runnable(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil
 }
 
 func readHosts(o *options.Options, given error) ([]hosts.Host, error) {

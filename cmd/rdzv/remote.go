@@ -166,7 +166,9 @@ func (r *remoteRun) config() (c agent.Config, err error) {
 		return c, err
 	}
 	r.console.Set(o.Output.Quiet, o.Output.Verbose)
-	problems := enter(start.Dir, o.Settings.Dir, env)
+	if _ = os.Chdir(start.Dir); !filepath.IsAbs(o.Settings.Dir) { // the agent checks the directory
+		o.Settings.Dir = filepath.Join(start.Dir, o.Settings.Dir)
+	}
 	program, err := r.app.program(command, start.Program, o)
 	if err != nil {
 		return c, err
@@ -175,7 +177,7 @@ func (r *remoteRun) config() (c agent.Config, err error) {
 		Environ: environ, Env: env, Console: r.console,
 		Stdin: r.link.Stdin, Stdout: r.link.Stdout, Stderr: r.link.Stderr,
 	})
-	c.Program, c.Problems, c.PythonDir = program, problems, ""
+	c.Program, c.Problems, c.PythonDir = program, missingEnvironment(env), ""
 	if start.Check {
 		c.Check = &agent.Check{Report: r.checked}
 	}
@@ -273,29 +275,20 @@ func environOf(login, exports []string) []string {
 	return environ
 }
 
-// enter enters the starter's directory, in which --chdir gives another one. What is missing on this
-// node is a problem: the program could otherwise run in another directory, or with another python.
-func enter(dir, chdir string, env envmap.Env) (problems []rdzv.Problem) {
-	missing := func(what string, err error, advice string) {
-		if cause := errors.Unwrap(err); cause != nil {
-			err = cause
-		}
-		problems = append(problems, rdzv.Problem{
-			Kind: rdzv.OtherProblem, Text: what + ": " + err.Error(), Hint: advice,
-		})
-	}
-	if err := os.Chdir(dir); err != nil && !filepath.IsAbs(chdir) {
-		missing(fmt.Sprintf("cannot run the program in %q", dir), err,
-			"start rdzv in a directory that all hosts have, or give --chdir DIR")
-	}
+// missingEnvironment finds the environment of python that was active where the job was started, and
+// does not exist here: the program would run with another python.
+func missingEnvironment(env envmap.Env) (problems []rdzv.Problem) {
 	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
 		path := env[name]
 		if path == "" {
 			continue
 		}
 		if _, err := os.Stat(path); err != nil {
-			missing(fmt.Sprintf("cannot use %s %q", name, path), err,
-				"make the same environment on this host, or deactivate it where rdzv is started")
+			problems = append(problems, rdzv.Problem{
+				Kind: rdzv.OtherProblem,
+				Text: fmt.Sprintf("cannot use %s %q: %v", name, path, files.Cause(err)),
+				Hint: "make the same environment on this host, or deactivate it where rdzv is started",
+			})
 		}
 	}
 	return problems

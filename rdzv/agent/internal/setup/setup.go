@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/envmap"
+	"rdzv/internal/hint"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/program"
 )
@@ -98,7 +99,8 @@ func (s *Setup) WorkerDir() string {
 func (s *Setup) checkDirectory() error {
 	if given := s.Dir; given != "" && s.noDir == nil {
 		if err := unix.Access(s.dir+"/.", unix.X_OK); err != nil {
-			return fmt.Errorf("cannot change to directory %q: %w", given, err)
+			return hint.With(fmt.Errorf("cannot change to directory %q: %w", given, err),
+				"does this node have it? --chdir DIR names another one")
 		}
 	}
 	if !errors.Is(s.noDir, fs.ErrNotExist) || !host.DirectoryRemoved() {

@@ -35,7 +35,11 @@ func parseHost(text string) (Host, error) {
 		return Host{}, err
 	}
 	if !plain(name) {
-		return Host{}, refusal(text, fmt.Sprintf("%q is no host's name", name), "")
+		advice := ""
+		if strings.ContainsAny(name, " \t") {
+			advice = "hosts are separated by commas"
+		}
+		return Host{}, refusal(text, fmt.Sprintf("%q is no host's name", name), advice)
 	}
 	h.Name = name
 	if numbered {

@@ -32,7 +32,7 @@ func TestParseRefuses(t *testing.T) {
 		"-oProxyCommand=x@node1":    {`"-oProxyCommand=x" is no user's name`, ""},
 		"joe@-x":                    {`"-x" is no host's name`, ""},
 		"@node1":                    {`"" is no user's name`, ""},
-		"node1 node2":               {`"node1 node2" is no host's name`, ""},
+		"node1 node2":               {`"node1 node2" is no host's name`, "hosts are separated by commas"},
 		"$(reboot)":                 {"is no host's name", ""},
 		"node1:":                    {`"" is no number of workers`, ""},
 		"node1:0":                   {`"0" is no number of workers`, ""},
