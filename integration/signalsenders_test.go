@@ -2,6 +2,7 @@ package integration
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -111,7 +112,7 @@ func TestSendersOfLastSignals(t *testing.T) {
 }
 
 // SIGTSTP stops workers and agent, whether it is sent to the agent or to its group; after SIGCONT
-// the job goes on. Without a terminal only other programs send it, such as mpirun.
+// the job goes on. Without a terminal only other programs send it; mpirun does not.
 func TestSendersOfStop(t *testing.T) {
 	t.Parallel()
 	for _, s := range senders[:2] {
@@ -138,4 +139,34 @@ func TestSendersOfStop(t *testing.T) {
 			j.checkEnd(t, 143, "SIGCONT SIGTERM")
 		})
 	}
+}
+
+// At SIGTSTP, Open MPI 4's mpirun stops its tasks by SIGSTOP: the workers continue, and so does the
+// job if SIGCONT follows before the peer timeout.
+func TestMpirunStopsOnlyAgents(t *testing.T) {
+	t.Parallel()
+	if openMPI5 {
+		t.Skip("what Open MPI 5 does is not known")
+	}
+	flags := []string{"--peer-timeout", "60s"}
+	j := newJobCluster(t).runningJob(t, "openmpi", 1, flags, worker("session", jobDir))
+	agents, mpirun := j.agents(), j.commands[0].pid()
+	stopped := func(pid int) bool { return stateOf(pid) == "T" }
+	running := func(pid int) bool { return !stopped(pid) }
+	j.signal(mpirun, tstp)
+	if !eventually(waitLimit, func() bool { return !slices.ContainsFunc(agents, running) }) {
+		t.Fatal("not all agents are stopped")
+	}
+	for _, w := range j.workers {
+		if stopped(w.PID) {
+			t.Errorf("worker %d is stopped", w.PID)
+		}
+	}
+	j.signal(mpirun, cont)
+	if !eventually(waitLimit, func() bool { return !slices.ContainsFunc(agents, stopped) }) {
+		t.Fatal("not all agents run after SIGCONT")
+	}
+	j.signal(agents[0], term)
+	j.checkCommands(143)
+	j.removeLeftovers()
 }
