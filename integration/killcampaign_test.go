@@ -175,10 +175,10 @@ type victim struct {
 	after time.Duration
 }
 
-// later is for the second of an agent or a stub and its runner, which needs about 1 ms of a processor
+// later is for the second of an agent or a stub and its runner, which needs 1 to 2 ms of a processor
 // to kill everything. On a busy machine it may have to wait for that processor for much longer.
 func (v victim) later() victim {
-	v.after = time.Millisecond + rand.N(4*time.Millisecond)
+	v.after = 2*time.Millisecond + rand.N(4*time.Millisecond)
 	return v
 }
 

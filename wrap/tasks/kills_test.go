@@ -115,10 +115,10 @@ type prey struct {
 	idle  bool          // it is a runner without a worker yet: its stub starts another one
 }
 
-// later is for the second of a runner and its parent, which needs about 1 ms of a processor to kill
+// later is for the second of a runner and its parent, which needs 1 to 2 ms of a processor to kill
 // everything. On a busy machine it may have to wait for that processor for much longer.
 func (p prey) later() prey {
-	p.after = time.Millisecond + rand.N(4*time.Millisecond)
+	p.after = 2*time.Millisecond + rand.N(4*time.Millisecond)
 	return p
 }
 
