@@ -64,7 +64,9 @@ install() {
 		if prepare "$dir"; then
 			say send
 			if read -r size && receive "$size"; then
-				find "$dir"/* -prune -type d ! -name "$build" -mtime +30 -exec rm -rf {} \;
+				# a directory without a copy is not of this script: stores are in /tmp/rdzv-UID too
+				find "$dir"/* -prune -type d ! -name "$build" -mtime +30 \
+					-exec test -f {}/rdzv \; -exec rm -rf {} \;
 				at=$dir/$build/rdzv
 				return
 			fi

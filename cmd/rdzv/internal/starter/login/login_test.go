@@ -100,7 +100,8 @@ func TestInPath(t *testing.T) {
 	}
 }
 
-// Copies that nobody has used for 30 days go when another is made; using one counts.
+// Copies that nobody has used for 30 days go when another is made; using one counts. Other
+// directories stay.
 func TestOldCopies(t *testing.T) {
 	f := newFake(t)
 	f.Build = "used"
@@ -109,8 +110,11 @@ func TestOldCopies(t *testing.T) {
 	for _, build := range []string{"old", "recent"} {
 		f.program("node1/home/.cache/rdzv/"+build+"/rdzv", "old")
 	}
+	f.program("node1/home/.cache/rdzv/store/data", "of a job that runs for long")
 	old, recent := time.Now().AddDate(0, 0, -32), time.Now().AddDate(0, 0, -29)
-	for build, at := range map[string]time.Time{"used": old, "old": old, "recent": recent} {
+	for build, at := range map[string]time.Time{
+		"used": old, "old": old, "store": old, "recent": recent,
+	} {
 		if err := os.Chtimes(cache+build, at, at); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +127,7 @@ func TestOldCopies(t *testing.T) {
 	for _, entry := range entries {
 		got = append(got, entry.Name())
 	}
-	if want := []string{"new", "recent", "used"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"new", "recent", "store", "used"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("copies: %q, want %q", got, want)
 	}
 }
