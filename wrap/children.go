@@ -102,7 +102,10 @@ func ownChildren() []int {
 }
 
 const (
+	// killPause is how often processes are looked for that have become children of the runner.
 	killPause = 2 * time.Millisecond
+	// manyChildren are so many that to look for all after the end of each takes too long.
+	manyChildren = 50
 	// killWait is how long processes may take to die of SIGKILL before they are reported as
 	// survivors: they may belong to another user or hang in the kernel.
 	killWait = 3 * time.Second
@@ -112,6 +115,7 @@ const (
 type killer struct {
 	called time.Duration // when all has returned last; 0 is never
 	until  time.Duration // what has not died by then survives
+	found  int           // how many all has found last
 	tree   killtree.Killer
 }
 
@@ -120,6 +124,9 @@ type killer struct {
 // has not died. The time begins anew if this process was stopped.
 func (k *killer) all(a *attempt) (survivors []int, over bool) {
 	now := boottime.Now()
+	if k.found > manyChildren && now-k.called < killPause {
+		return nil, false
+	}
 	if now-k.called > killWait/2 {
 		k.until = now + killWait
 		for i := range a.states {
@@ -129,6 +136,7 @@ func (k *killer) all(a *attempt) (survivors []int, over bool) {
 		}
 	}
 	survivors = k.tree.Kill(ownChildren)
+	k.found = len(survivors)
 	for _, pid := range survivors {
 		if s := a.find(pid); s != nil {
 			s.signalled = true
