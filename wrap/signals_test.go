@@ -124,7 +124,7 @@ func TestGroupsOfWorkers(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			nothingLeft(t)
 			cmd, l := startListener(t, func(cmd *exec.Cmd) {
-				cmd.Env[2] = argEnv + `=trap "echo worker; sleep 0.3; exit 0" USR1
+				cmd.Env[2] = argEnv + `=trap "echo worker; sleep 2; exit 0" USR1
 sh -c 'trap "echo descendant" USR1; echo ready; while :; do sleep 0.01; done' & while :; do wait; done`
 				cmd.Env = append(cmd.Env, modeEnv+"="+mode)
 			})
