@@ -73,7 +73,7 @@ Exit status, the same for every agent of the job:
 
 // briefFlags are the flags of exec that most users need, with a text of one line.
 var briefFlags = [...][2]string{
-	{"hosts", "start the job on these hosts by ssh: HOST[:WORKERS],..."},
+	{"hosts", "start the job on HOST[:WORKERS],... by ssh"},
 	{"nodes", "number of nodes, if no launcher starts rdzv on them"},
 	{"nproc-per-node", "workers on each node; gpu is one for each GPU"},
 	{"store", "a node that all others can reach"},

@@ -167,6 +167,9 @@ These variables have no flag:
 **FILE of --events**
 : the events of the job, as JSON lines, appended.
 
+**~/.cache/rdzv/BUILD/rdzv**
+: on the hosts of --hosts: the program. What was unused for 30 days is removed.
+
 **/dev/termination-log**
 : in a pod: why the job failed.
 
