@@ -87,7 +87,9 @@ type remoteRun struct {
 	report  *files.Report
 	events  *files.Events
 	files   []func() // which close what leads to files of the starter
-	logs    string   // directory that was made for them; "" is none
+	// searched says that a long search has been reported.
+	searched bool
+	logs     string // directory that was made for them; "" is none
 }
 
 func newRemote(a *app, link *starter.Agent) *remoteRun {
@@ -294,6 +296,20 @@ func missingEnvironment(env envmap.Env) (problems []rdzv.Problem) {
 	return problems
 }
 
+// longSearch is after how long a node that does not reach the first one says so: ssh connects the
+// starter with it, and a firewall may be between the nodes.
+const longSearch = 5 * time.Second
+
+// cannotJoin says once that the store of the first node is not reached, and what to look at.
+func (r *remoteRun) cannotJoin(e agent.Searching) {
+	if r.searched || e.Waited < longSearch {
+		return
+	}
+	r.searched, r.about = true, starter.Node
+	r.console.Info("%s cannot join yet: %v", r.link.Name(), e)
+	r.console.Hint("do all TCP ports between the nodes allow connections, not only that of ssh?")
+}
+
 // event handles one event of the agent.
 func (r *remoteRun) event(event agent.Event) {
 	r.events.Event(event)
@@ -313,6 +329,11 @@ func (r *remoteRun) event(event agent.Event) {
 		}
 	case agent.NoPeerYet:
 		return
+	case agent.Searching:
+		if r.link.Start.Node > 0 {
+			r.cannotJoin(event)
+			return
+		}
 	case agent.WorldAgreed:
 		r.report.Agreed(event.World)
 	case agent.Stalled:

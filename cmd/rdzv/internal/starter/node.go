@@ -87,6 +87,9 @@ func Accept(in io.Reader, out io.Writer, name string) (*Agent, error) {
 // long as the agent does not act on signals, with the first one.
 func (a *Agent) Context() context.Context { return a.ctx }
 
+// Name is that of this node.
+func (a *Agent) Name() string { return a.name }
+
 // Join waits for the addresses of the store.
 func (a *Agent) Join() (addrs []string, err error) {
 	select {
