@@ -36,8 +36,8 @@ func TestHostsEnd(t *testing.T) {
 				r.interrupt()
 			}},
 		{name: "Ctrl-C before an agent has joined", from: 3, hosts: "node1:1,node2:1", code: 130,
-			hides: []string{"rank "}, prepare: func(*hostsRun) { b.hosts("isolate", "1"); b.hosts("isolate", "2") },
-			during: func(r *hostsRun) { time.Sleep(3 * time.Second); r.interrupt() }},
+			hides: []string{"rank 0 of"}, prepare: func(*hostsRun) { b.hosts("isolate", "1"); b.hosts("isolate", "2") },
+			during: func(r *hostsRun) { r.job.waitFor("node2 cannot join yet"); r.interrupt() }},
 		{name: "Ctrl-C twice", hosts: two, program: stubborn, code: anyFailure, during: func(r *hostsRun) {
 			r.holds(3)
 			r.interrupt()
