@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ import (
 // with another name, and what it reads and writes is copied, until the file FAKE_CUT.HOST exists.
 func fakeSSH() {
 	if os.Args[1] == "wait" {
-		select {} // a host that does not answer
+		hang() // a host that does not answer
 	}
 	words := os.Args[len(os.Args)-2:]
 	host, line := words[0], words[1]
@@ -46,13 +47,20 @@ func fakeSSH() {
 	os.Exit(remote.ProcessState.ExitCode())
 }
 
+// hang does nothing for ever. Go would take goroutines that can never go on for a deadlock.
+func hang() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
 // copyUntil copies until the end, or for ever nothing more when the file exists.
 func copyUntil(cut string, to io.Writer, from io.Reader) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
 		if _, missing := os.Stat(cut); missing == nil {
-			select {}
+			hang()
 		}
 		if _, errWrite := to.Write(buffer[:n]); errWrite != nil || err != nil {
 			return
@@ -72,7 +80,7 @@ type hostsJob struct {
 	stdout bytes.Buffer
 }
 
-var lastMark = os.Getpid() * 100
+var lastMark atomic.Int64 // jobs are started at the same time
 
 // startOnHosts starts a job; words are flags and the program.
 func startOnHosts(t *testing.T, words ...string) *hostsJob {
@@ -81,9 +89,8 @@ func startOnHosts(t *testing.T, words ...string) *hostsJob {
 		t.Skip("only root makes machines with other names")
 	}
 	proctest.CatchIgnored()
-	lastMark++
 	j := &hostsJob{
-		dir: t.TempDir(), mark: fmt.Sprint("1000.", lastMark), began: time.Now(),
+		dir: t.TempDir(), mark: fmt.Sprint("1000.", os.Getpid(), "0", lastMark.Add(1)), began: time.Now(),
 		ended: make(chan struct{}),
 	}
 	for i := range words {
