@@ -2,6 +2,7 @@ package wrap
 
 import (
 	"runtime"
+	"runtime/metrics"
 	"time"
 )
 
@@ -13,7 +14,6 @@ import (
 type garbage struct {
 	looked time.Time
 	most   uint64 // bytes on the heap before it is collected
-	heap   runtime.MemStats
 }
 
 const (
@@ -32,11 +32,17 @@ func (g *garbage) collect(idle bool) {
 	if time.Since(g.looked) < pause {
 		return
 	}
-	runtime.ReadMemStats(&g.heap)
-	if g.heap.HeapAlloc >= max(g.most, leastHeap) {
+	if heapSize() >= max(g.most, leastHeap) {
 		runtime.GC()
-		runtime.ReadMemStats(&g.heap)
-		g.most = 2 * g.heap.HeapAlloc
+		g.most = 2 * heapSize()
 	}
 	g.looked = time.Now()
+}
+
+// heapSize is the size of the heap in bytes. runtime.ReadMemStats would stop the world, and touch
+// half a megabyte of the runtime's own memory.
+func heapSize() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
