@@ -3,6 +3,7 @@ package wrap
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -39,7 +40,7 @@ func (a *attempt) skipAll() {
 		a.states[q.next].ends.close()
 		a.ended(q.next, notStarted)
 	}
-	a.releaseFiles()
+	a.settle()
 }
 
 // started handles the start of a worker, or that it could not be started. What has happened since
@@ -48,7 +49,7 @@ func (a *attempt) started(r startResult) {
 	q, s := &a.queue, &a.states[r.worker]
 	q.starts = false
 	s.ends.close()
-	a.releaseFiles()
+	a.settle()
 	if r.err != nil {
 		a.early = nil
 		code := 126
@@ -81,9 +82,9 @@ func (a *attempt) started(r startResult) {
 	a.early = nil
 }
 
-// releaseFiles gives up what is not needed when no worker will be started any more, so that pipes
-// end when the workers do.
-func (a *attempt) releaseFiles() {
+// settle gives up what is not needed when no worker will be started any more: files, so that pipes
+// end when the workers do, and processors, so that a runner of one worker rarely wakes a thread.
+func (a *attempt) settle() {
 	if a.queue.next < len(a.states) || a.queue.starts {
 		return
 	}
@@ -91,4 +92,8 @@ func (a *attempt) releaseFiles() {
 		_ = f.Close()
 	}
 	a.files = nil
+	runtime.GOMAXPROCS(processors(len(a.states)))
 }
+
+// processors is how many a runner uses for this many workers.
+func processors(workers int) int { return min(workers, 4, runtime.NumCPU()) }

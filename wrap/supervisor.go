@@ -279,7 +279,7 @@ func (s *supervisor) take(f *frames.Frame) error {
 
 // begin begins to run a tree.
 func (s *supervisor) begin(f *frames.Frame) error {
-	runtime.GOMAXPROCS(min(max(runtime.NumCPU(), 2), 4)) // see starter about two
+	runtime.GOMAXPROCS(max(processors(4), 2)) // see starter about two
 	var m treeMessage
 	if err := f.Decode(&m); err != nil {
 		return err
