@@ -19,7 +19,8 @@ type call struct {
 	finish   func()      // waits for the last of them; then no more can be added
 	done     chan doneMessage
 	stops    chan os.Signal // signals of job control, with Tree.JobControl
-	terminal bool           // see begunMessage; Source.mu is held, if there is a source
+	begun    chan struct{}  // closed when terminal is known
+	terminal bool           // see begunMessage
 }
 
 // progress is how far a worker is.
@@ -34,7 +35,7 @@ func newCall(r *Runner, t *Tree) *call {
 	c := &call{
 		runner: r, tree: t, workers: make([]progress, n), results: make([]Result, n),
 		calls: make(chan func(), 8*n+8), done: make(chan doneMessage, 1),
-		stops: make(chan os.Signal, 1),
+		stops: make(chan os.Signal, 1), begun: make(chan struct{}),
 	}
 	for i := range t.Workers {
 		t.Workers[i].Line.follow(c)
@@ -64,8 +65,10 @@ func (c *call) take(f *frames.Frame) (err error) {
 	switch f.Kind {
 	case treeBegun:
 		var m begunMessage
-		err = f.Decode(&m)
-		c.begun(m)
+		if err = f.Decode(&m); err == nil {
+			c.terminal = m.Terminal
+			close(c.begun)
+		}
 	case started:
 		var m startMessage
 		if err = f.Decode(&m); err == nil && c.has(m.Worker) {
@@ -117,14 +120,6 @@ func (c *call) take(f *frames.Frame) (err error) {
 }
 
 func (c *call) has(i int) bool { return i >= 0 && i < len(c.workers) }
-
-func (c *call) begun(m begunMessage) {
-	if s := c.tree.Source; s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-	}
-	c.terminal = m.Terminal
-}
 
 func (c *call) started(m startMessage) {
 	c.workers[m.Worker].pid, c.workers[m.Worker].startedAt = m.PID, m.At.time()

@@ -1,6 +1,7 @@
 package wrap
 
 import (
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -173,27 +174,54 @@ func (s *Source) run() {
 
 // take handles a signal to this process. It is not ok if that is none for C.
 func (s *Source) take(sig syscall.Signal) (e Event, ok bool) {
+	e = Event{Signal: sig, At: time.Now()}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
-	case sig == mark && !s.remote:
+	case s.remote:
+	case sig == mark:
 		for _, reached := range s.marks {
 			close(reached)
 		}
 		s.marks = nil
+		s.mu.Unlock()
 		return e, false
-	case slices.Contains(stopSignals, sig) && !s.remote:
+	case slices.Contains(stopSignals, sig):
 		s.takeStop(sig)
+		s.mu.Unlock()
 		return e, false
 	}
-	e = Event{Signal: sig, At: time.Now()}
-	for c := range s.calls {
-		e.Shared = e.Shared || c.tree.Signalled.isShared(sig, c.terminal)
+	calls := slices.Collect(maps.Keys(s.calls))
+	s.mu.Unlock()
+	for _, c := range calls { // without the lock: a call that is about to begin may have to answer
+		e.Shared = c.shares(sig) || e.Shared
 	}
 	if e.Shared {
+		s.mu.Lock()
 		s.last[sig] = e.At
+		s.mu.Unlock()
 	}
 	return e, true
+}
+
+// beginWait is how long a signal from a terminal waits until it is known whether the workers that
+// are about to be started receive it too.
+const beginWait = time.Second
+
+// shares tells whether the workers receive a signal that this process, or their task, has received.
+func (c *call) shares(sig syscall.Signal) bool {
+	t := c.tree
+	if !t.JobControl || !t.Signalled.isShared(sig, true) { // then they have their own groups
+		return t.Signalled.isShared(sig, false)
+	}
+	late := time.NewTimer(beginWait)
+	defer late.Stop()
+	select {
+	case <-c.begun:
+		return t.Signalled.isShared(sig, c.terminal)
+	case <-c.runner.lost:
+	case <-late.C:
+	}
+	return t.Signalled.isShared(sig, false)
 }
 
 // takeStop handles a signal of job control. Without a Run that wants it, as between two, it has its

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"rdzv/internal/procfs"
+	"rdzv/wrap/internal/frames"
 )
 
 // requested are the signals that listener requests.
@@ -288,5 +290,50 @@ func TestJobControlOfOneRun(t *testing.T) {
 	s.takeStop(syscall.SIGTSTP)
 	if len(with.stops) != 1 || len(without.stops) != 0 {
 		t.Errorf("%d and %d signals, want one and none", len(with.stops), len(without.stops))
+	}
+}
+
+// A signal of the terminal that comes while the runner is about to say whether the workers belong to
+// the process group of the agent waits for that: they get it once.
+func TestSignalBeforeTreeBegins(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		src := RemoteSignals()
+		c := newCall(&Runner{lost: make(chan struct{})}, &Tree{JobControl: true})
+		src.add(c)
+		src.Receive(syscall.SIGTERM)
+		if e := <-src.C; e.Shared {
+			t.Errorf("%+v is shared", e)
+		}
+		src.Receive(syscall.SIGINT)
+		select {
+		case e := <-src.C:
+			t.Errorf("got %+v before it is known who receives it", e)
+		case <-time.After(50 * time.Millisecond):
+		}
+		begun := frames.Frame{Kind: treeBegun, Body: fmt.Appendf(nil, `{"Terminal": %t}`, terminal)}
+		if err := c.take(&begun); err != nil {
+			t.Fatal(err)
+		}
+		if e := <-src.C; e.Signal != syscall.SIGINT || e.Shared != terminal {
+			t.Errorf("got %+v, want SIGINT and Shared %t", e, terminal)
+		}
+		src.remove(c)
+		c.finish()
+		src.Close()
+	}
+}
+
+// Such a signal does not wait for a runner that has died.
+func TestSignalAfterRunnerDied(t *testing.T) {
+	src := RemoteSignals()
+	defer src.Close()
+	r := &Runner{lost: make(chan struct{})}
+	close(r.lost)
+	c := newCall(r, &Tree{JobControl: true})
+	defer c.finish()
+	src.add(c)
+	src.Receive(syscall.SIGINT)
+	if e := <-src.C; e.Signal != syscall.SIGINT || e.Shared {
+		t.Errorf("got %+v, want SIGINT, not Shared", e)
 	}
 }
