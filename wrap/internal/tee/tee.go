@@ -276,7 +276,7 @@ func (t *Tee) perform(turn int, s stage) bool {
 	if s == logging && t.lost >= 0 {
 		t.lost, log = t.lost+int64(len(chunk)), -1
 	}
-	hangs := time.AfterFunc(t.limit(), t.giveUp(t.step))
+	hangs := t.giveUpAfter(t.limit())
 	t.mu.Unlock()
 
 	n, errno := 0, syscall.Errno(0)
@@ -331,33 +331,53 @@ func (t *Tee) limit() time.Duration {
 	return math.MaxInt64
 }
 
-// giveUp returns a function that leaves the goroutine behind whose turn it is, unless the step is
-// over, or something has been read meanwhile. What it writes to is not used any more.
-func (t *Tee) giveUp(step int) func() {
-	var before int64
-	if t.stage == showing && t.Show != nil {
-		before = t.Show.writes.Load()
-	}
-	return func() {
+// looksPerLimit is how often it is looked within a limit whether a write hangs. Each look counts
+// once: the time for which this process was stopped, in which the write could not end, does not.
+const looksPerLimit = 10
+
+// giveUpAfter leaves the goroutine behind whose turn it is, unless the step is over by then, or
+// something has been read meanwhile. What it writes to is not used any more. The timer is that of
+// the first look.
+func (t *Tee) giveUpAfter(limit time.Duration) *time.Timer {
+	step, looks, before, pause := t.step, 0, t.shownWrites(), limit/looksPerLimit
+	var look func()
+	look = func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		switch {
-		case t.step != step:
+		if t.step != step {
 			return
-		case t.stage == logging:
-			t.hangs = true
-			t.giveUpLog(0, int64(len(t.chunk)))
-		case t.Show != nil && t.Show.writes.Load() != before:
-			time.AfterFunc(showWait, t.giveUp(step))
-			return
-		default:
-			t.hide(0)
-			t.Show = nil
 		}
-		t.turn++
-		t.step++
-		go t.run(t.turn, t.stage+1)
+		if now := t.shownWrites(); now != before {
+			looks, before = 0, now
+		}
+		if looks++; looks < looksPerLimit {
+			time.AfterFunc(pause, look)
+			return
+		}
+		t.giveUp()
 	}
+	return time.AfterFunc(pause, look)
+}
+
+// shownWrites counts what is written while something is shown.
+func (t *Tee) shownWrites() int64 {
+	if t.stage != showing || t.Show == nil {
+		return 0
+	}
+	return t.Show.writes.Load()
+}
+
+func (t *Tee) giveUp() {
+	if t.stage == logging {
+		t.hangs = true
+		t.giveUpLog(0, int64(len(t.chunk)))
+	} else {
+		t.hide(0)
+		t.Show = nil
+	}
+	t.turn++
+	t.step++
+	go t.run(t.turn, t.stage+1)
 }
 
 func (t *Tee) giveUpLog(reason syscall.Errno, bytes int64) {
@@ -473,7 +493,7 @@ func (t *Tee) Close() {
 	case waiting: // possibly for a process that has the pipe too but is not of the tree
 		_ = t.file.SetReadDeadline(time.Unix(1, 0)) // cannot fail
 	case showing:
-		time.AfterFunc(showWait, t.giveUp(t.step))
+		t.giveUpAfter(showWait)
 	}
 	t.mu.Unlock()
 	<-t.done
