@@ -6,13 +6,13 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/boottime"
 	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/killtree"
+	"rdzv/wrap/internal/waitid"
 )
 
 // children are those of a runner: workers, and descendants of them whose parents have ended.
@@ -51,14 +51,12 @@ func (c *children) watch() {
 
 // next delivers a change, or that there are no children. It reports whether there may be others.
 func (c *children) next() bool {
-	var info siginfo
-	const events = unix.WEXITED | unix.WSTOPPED | unix.WCONTINUED | unix.WNOWAIT | unix.WNOHANG
-	err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&info)), events, nil)
+	change, err := waitid.Any(unix.WEXITED | unix.WSTOPPED | unix.WCONTINUED | unix.WNOWAIT)
 	switch {
 	case errors.Is(err, unix.ECHILD):
 		c.changes <- 0
-	case err == nil && info.PID != 0:
-		c.changes <- int(info.PID)
+	case err == nil && change.PID != 0:
+		c.changes <- change.PID
 	default:
 		return false
 	}
@@ -66,19 +64,11 @@ func (c *children) next() bool {
 	return err == nil
 }
 
-// siginfo is the kernel's, as waitid(2) fills it. unix.Siginfo has the same size.
-type siginfo struct {
-	Signo, Errno, Code, _ int32
-	PID, UID, Status      int32
-	_                     [100]byte
-}
-
 // take returns the change that changes has delivered. It is not ok if there is none.
 func (c *children) take(pid int) (status syscall.WaitStatus, ok bool) {
 	defer func() { c.taken <- struct{}{} }()
 	if pid == 0 { // a worker may have been started meanwhile
-		const ended = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT
-		c.none = errors.Is(unix.Waitid(unix.P_ALL, 0, nil, ended, nil), unix.ECHILD)
+		c.none = waitid.HaveNone()
 		return 0, false
 	}
 	const options = syscall.WNOHANG | syscall.WUNTRACED | unix.WCONTINUED
@@ -178,7 +168,7 @@ func (a *attempt) checkFrozen() {
 		f.looks = map[int]int{}
 	}
 	for _, pid := range f.pids {
-		if !isStopped(pid) || !a.isRunning() {
+		if !procfs.IsStopped(procfs.System, pid) || !a.isRunning() {
 			f.looks[pid] = 0
 			continue
 		}
@@ -193,17 +183,10 @@ func (a *attempt) checkFrozen() {
 // them, has nothing more to do.
 func (f *frozen) endStopped() {
 	for _, pid := range f.pids {
-		if f.limit > 0 && isStopped(pid) {
+		if f.limit > 0 && procfs.IsStopped(procfs.System, pid) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-}
-
-// isStopped reports whether a process is stopped by a signal. One that a debugger has stopped is
-// not: its state is 't'.
-func isStopped(pid int) bool {
-	p, err := procfs.Read(procfs.System, pid)
-	return err == nil && p.State == 'T'
 }
 
 // isRunning tells whether a worker can do something or, when all have ended, an orphan can. Orphans

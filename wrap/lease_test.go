@@ -221,7 +221,7 @@ func (l *leasedTree) in(want bool) {
 	eventually(l.t, fmt.Sprintf("the tree is stopped: %t", want), func() bool {
 		l.workers = slices.DeleteFunc(l.workers, dead)
 		return len(l.workers) > 0 && !slices.ContainsFunc(l.workers, func(pid int) bool {
-			return isStopped(pid) != want
+			return procfs.IsStopped(procfs.System, pid) != want
 		})
 	})
 }
@@ -280,9 +280,9 @@ func TestContinuedWorkers(t *testing.T) {
 	l.in(true)
 	l.renew(leaseTime)
 	eventually(t, "the descendants run", func() bool {
-		return slices.ContainsFunc(l.workers, func(pid int) bool { return !isStopped(pid) })
+		return slices.ContainsFunc(l.workers, func(pid int) bool { return !procfs.IsStopped(procfs.System, pid) })
 	})
-	if !isStopped(worker) {
+	if !procfs.IsStopped(procfs.System, worker) {
 		t.Error("a worker that was stopped before was continued")
 	}
 	l.in(true)

@@ -151,7 +151,7 @@ func (a *attempt) stopAll(now time.Duration) {
 // stopped is left alone: it may be for another reason.
 func (h *hold) stopGroup(pid int) {
 	group, err := unix.Getpgid(pid)
-	if err != nil || group != pid || isStopped(pid) {
+	if err != nil || group != pid || procfs.IsStopped(procfs.System, pid) {
 		return
 	}
 	if syscall.Kill(-group, syscall.SIGSTOP) == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rdzv/internal/boottime"
+	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/parent"
 )
 
@@ -109,7 +110,7 @@ func TestFrozenWithOrphans(t *testing.T) {
 	eventually(t, "the descendants are stopped", func() bool {
 		run := false
 		for _, p := range marked(marker(t)) {
-			if p.PID != agent && p.Name != parent.Name && !isStopped(p.PID) {
+			if p.PID != agent && p.Name != parent.Name && !procfs.IsStopped(procfs.System, p.PID) {
 				syscall.Kill(p.PID, syscall.SIGSTOP)
 				all, run = append(all, p.PID), true
 			}
@@ -121,7 +122,7 @@ func TestFrozenWithOrphans(t *testing.T) {
 		syscall.Kill(pid, syscall.SIGCONT)
 	}
 	eventually(t, "the descendants run", func() bool {
-		return !slices.ContainsFunc(all, isStopped)
+		return !slices.ContainsFunc(all, func(pid int) bool { return procfs.IsStopped(procfs.System, pid) })
 	})
 	for _, pid := range all {
 		syscall.Kill(pid, syscall.SIGUSR1)

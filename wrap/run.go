@@ -10,6 +10,8 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 	"golang.org/x/sys/unix"
+
+	"rdzv/internal/procfs"
 )
 
 // Run starts the workers of t and returns when the last one has ended and nothing of the tree is
@@ -220,7 +222,7 @@ func (c *call) suspend() {
 		return
 	}
 	for i := range c.workers {
-		if w := &c.workers[i]; w.pid != 0 && !w.ended && !isStopped(w.pid) {
+		if w := &c.workers[i]; w.pid != 0 && !w.ended && !procfs.IsStopped(procfs.System, w.pid) {
 			return
 		}
 	}

@@ -310,7 +310,7 @@ func (j *judge) sleepers(n int) {
 func (j *judge) stopped(pids ...int) {
 	j.t.Helper()
 	j.until("all are stopped", func() bool {
-		return !slices.ContainsFunc(pids, func(pid int) bool { return !isStopped(pid) })
+		return !slices.ContainsFunc(pids, func(pid int) bool { return !procfs.IsStopped(procfs.System, pid) })
 	})
 }
 
@@ -332,11 +332,6 @@ func rests(pid int) bool {
 func hasEnded(pid int) bool {
 	p, err := procfs.Read(procfs.System, pid)
 	return err != nil || p.State == 'Z' || p.State == 'X'
-}
-
-func isStopped(pid int) bool {
-	p, err := procfs.Read(procfs.System, pid)
-	return err == nil && p.State == 'T'
 }
 
 // goesOn fails the test if Run returns, or the agent ends, within a time.

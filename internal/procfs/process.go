@@ -50,6 +50,13 @@ func read(proc fs.FS, file string) (Process, error) {
 	return parse(text)
 }
 
+// IsStopped tells whether a process is stopped by a signal. One that a debugger has stopped is not:
+// its state is 't'.
+func IsStopped(proc fs.FS, pid int) bool {
+	p, err := Read(proc, pid)
+	return err == nil && p.State == 'T'
+}
+
 var errStat = errors.New("malformed /proc/PID/stat")
 
 // parse reads the text of /proc/PID/stat (proc(5)). The command name is in parentheses and may

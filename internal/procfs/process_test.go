@@ -66,3 +66,16 @@ func TestAncestorsEnd(t *testing.T) {
 		t.Errorf("%d ancestors, want %d", len(list), maxAncestors)
 	}
 }
+
+func TestIsStopped(t *testing.T) {
+	const rest = " 42 4711 4711 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 10\n"
+	for state, want := range map[string]bool{"R": false, "T": true, "t": false, "Z": false} {
+		proc := fstest.MapFS{"7/stat": {Data: []byte("7 (x) " + state + rest)}}
+		if got := IsStopped(proc, 7); got != want {
+			t.Errorf("in state %s it is stopped: %t", state, got)
+		}
+	}
+	if IsStopped(fstest.MapFS{}, 7) {
+		t.Error("a process that does not exist is stopped")
+	}
+}

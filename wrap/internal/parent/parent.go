@@ -18,6 +18,7 @@ import (
 
 	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/killtree"
+	"rdzv/wrap/internal/waitid"
 )
 
 // Name is argv[0] of a runner, and its name as ps shows it. It does not contain that of the
@@ -120,7 +121,7 @@ func (r *Runner) watch(changes chan os.Signal, done chan<- struct{}) {
 	for ; end == 0; end = r.look() {
 		<-changes
 	}
-	if end != exited && r.hasTree() {
+	if end != waitid.Exited && r.hasTree() {
 		_, _ = r.kill()
 	}
 	status := r.reap()
@@ -160,35 +161,24 @@ func (r *Runner) look() (end int32) {
 	}
 }
 
-// exited is CLD_EXITED of waitid(2): the runner was not killed.
-const exited = 1
-
 // event is what has happened to the runner, as a code of waitid(2), 0 if it is none of these.
 func (r *Runner) event(events int) (code int32) {
-	var info unix.Siginfo
-	err := unix.Waitid(unix.P_PID, r.PID, &info, events|unix.WNOHANG, nil)
+	change, err := waitid.Of(r.PID, events)
 	if err != nil { // it was reaped elsewhere
-		return exited
+		return waitid.Exited
 	}
-	return info.Code
+	return change.Code
 }
 
 // endStopped kills the runner unless it is continued.
 func (r *Runner) endStopped() {
-	for waited := time.Duration(0); stopped(r.PID); waited += stopStep {
+	for waited := time.Duration(0); procfs.IsStopped(procfs.System, r.PID); waited += stopStep {
 		if waited >= maxStopped {
 			_ = syscall.Kill(r.PID, syscall.SIGKILL)
 			return
 		}
 		time.Sleep(stopStep)
 	}
-}
-
-// stopped reports whether a process is stopped by a signal. One that a debugger has stopped is not:
-// its state is 't'.
-func stopped(pid int) bool {
-	p, err := procfs.Read(procfs.System, pid)
-	return err == nil && p.State == 'T'
 }
 
 // settings are those of Go in a runner, which counts the first of two: it decides itself when

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/procfs"
+	"rdzv/wrap/internal/waitid"
 )
 
 // roleEnv names what the test binary does in a test; executed as a runner it does what that test
@@ -137,7 +138,7 @@ func TestKillBeforeReaping(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	left, err := r.kill()
-	if p, _ := procfs.Read(procfs.System, pid); p.State != 'Z' || end == exited {
+	if p, _ := procfs.Read(procfs.System, pid); p.State != 'Z' || end == waitid.Exited {
 		t.Errorf("its state is %c, its end %d, want a zombie that has not exited", p.State, end)
 	}
 	if len(left) == 0 || slices.Contains(left, pid) || err != nil {

@@ -1,7 +1,6 @@
 package parent
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -9,9 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"rdzv/internal/procfs"
+	"rdzv/wrap/internal/waitid"
 )
 
 const (
@@ -53,7 +51,7 @@ func (r *Runner) sweep() {
 			empty = 0
 		}
 		switch {
-		case empty > 2, hasNoChildren():
+		case empty > 2, waitid.HaveNone():
 			return
 		case time.Now().Before(until):
 		case err != nil:
@@ -74,12 +72,6 @@ func (r *Runner) kill() (left []int, err error) {
 		return pids
 	})
 	return left, err
-}
-
-// hasNoChildren tells whether this process has none at all.
-func hasNoChildren() bool {
-	const options = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT
-	return errors.Is(unix.Waitid(unix.P_ALL, 0, nil, options, nil), unix.ECHILD)
 }
 
 // related are the children of this process that were the runner's.
