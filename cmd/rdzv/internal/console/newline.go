@@ -60,8 +60,13 @@ func (c *Console) CompleteLine() {
 // toLeft moves the cursor to the beginning of the next line unless it is at the beginning of one,
 // which no program can ask the terminal without taking the user's input. As many spaces as the
 // screen has columns move it into the next line from anywhere but the first column, where they fill
-// the line: shells do the same before their prompt (PROMPT_SP of zsh).
-func (d Destination) toLeft() string { return strings.Repeat(" ", d.columns()) + erase }
+// the line: shells do the same before their prompt (PROMPT_SP of zsh). What is below it is erased,
+// as zsh does too: a worker that ends while it writes several progress bars leaves the cursor above
+// some of them, and lines would stand over their beginnings.
+func (d Destination) toLeft() string { return strings.Repeat(" ", d.columns()) + eraseBelow }
+
+// eraseBelow moves the cursor to the beginning of the line, and clears that and all below it.
+const eraseBelow = "\r\x1b[J"
 
 // withinLine tells whether a regular file, which anything may have written to, ends within a line
 // where f is about to write. If it cannot be read it is taken to end with one.

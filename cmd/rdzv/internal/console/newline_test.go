@@ -22,7 +22,7 @@ func (w *withins) Shows([]string, int) bool { return false }
 
 // A line begins at the left, after what a worker has written that is no complete line.
 func TestNewLine(t *testing.T) {
-	const spaces = "          "
+	const left = "          \r\x1b[J" // also below: a worker leaves the cursor above its progress bars
 	lines := func(c *Console) {
 		c.Warn("one\ntwo\n")
 		c.Warn("three")
@@ -49,7 +49,7 @@ func TestNewLine(t *testing.T) {
 		"status":    {&Console{}, withins{true}, func(c *Console) { c.Status("1", 0) }, "\nrdzv: 1 (0s)\n"},
 		"completed": {&Console{}, withins{true}, completed, "\nrdzv: one\n"},
 		"terminal": {&Console{to: terminal(10)}, nil, started, "rdzv: before\n" +
-			spaces + erase + "rdzv: one\n" + spaces + erase + "rdz… (0s)" + erase + "rdzv: two\n"},
+			left + "rdzv: one\n" + left + "rdz… (0s)" + erase + "rdzv: two\n"},
 		"terminal of unknown width": {&Console{to: terminal(0)}, withins{false, true}, started,
 			"rdzv: before\n\nrdzv: one\n" + erase + "rdzv: waiting (0s)" + erase + "rdzv: two\n"},
 	} {
