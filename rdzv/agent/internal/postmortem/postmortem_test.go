@@ -86,6 +86,11 @@ func TestLastLines(t *testing.T) {
 			fatalStart + "Aborted"},
 		"abort": {"step 17\nfree(): invalid pointer\n" + fatalStart + "Aborted\n\nCurrent thread\n",
 			"free(): invalid pointer", 4, "free(): invalid pointer"},
+		"abort, unexplained": {"step 17\n" + fatalStart + "Aborted\n", fatalStart + "Aborted", 1,
+			fatalStart + "Aborted"},
+		"abort in a thread": {"step 17\nterminate called without an active exception\n" + fatalStart +
+			"Aborted\n", "terminate called without an active exception", 2,
+			"terminate called without an active exception"},
 		"C++ exception": {"terminate called after throwing an instance of 'c10::Error'\n" +
 			"  what():  no memory\n" + fatalStart + "Aborted\n", "terminate called after throwing an instance of 'c10::Error'", 3,
 			"no memory"},

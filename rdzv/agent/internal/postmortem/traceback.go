@@ -145,17 +145,25 @@ func tracebackOf(lines []string, exception string) (at int) {
 }
 
 // abortReason returns the index of the line before the dump of abort(3) at lines[at], in which the
-// library that has called it says why ("free(): invalid pointer"); -1 if there is none.
-// faulthandler only knows the signal.
+// library that has called it says why ("free(): invalid pointer"); -1 if there is none, as after a
+// progress bar. faulthandler only knows the signal.
 func abortReason(lines []string, at int) int {
 	if !strings.HasPrefix(lines[at], fatalStart+"Aborted") {
 		return -1
 	}
-	return lastIndex(lines[:at], func(line string) bool {
-		text := strings.TrimSpace(line)
-		return text != "" && !strings.HasPrefix(text, "terminate called without an active exception")
-	})
+	before := lastIndex(lines[:at], func(line string) bool { return strings.TrimSpace(line) != "" })
+	if before < 0 || !saysAbort().MatchString(lines[before]) {
+		return -1
+	}
+	return before
 }
+
+// saysAbort matches why a library calls abort(3): glibc ("corrupted size vs. prev_size", "*** stack
+// smashing detected ***: terminated"), assert(3), checks of C++ code, std::terminate.
+var saysAbort = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(error|fail|fatal|invalid|corrupt|detected|assert|abort|terminat|` +
+		`exception|cannot|could not|unable|out of memory|panic)`)
+})
 
 // chainStart returns the index of the first traceback of the chain that ends with
 // the one at lines[at]: Python prints the cause of an exception before it.
