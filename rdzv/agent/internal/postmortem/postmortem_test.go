@@ -132,6 +132,15 @@ func TestMessage(t *testing.T) {
 		// What follows the reason does not replace it.
 		"rdzv: cannot run exec: already rank 0 of job x\nrdzv: hint: a worker cannot\n": "rdzv: cannot " +
 			"run exec: already rank 0 of job x",
+		"rdzv: cannot run exec: already rank 1 of job x\nrdzv: hint: a worker cannot start another job; " +
+			"--launcher none starts one\nrdzv:   nevertheless\n": "rdzv: cannot run exec: already rank 1 " +
+			"of job x",
+		"rdzv: cannot find\nrdzv:   the file\nrdzv: hint: look\nrdzv:   for it\n": "rdzv: cannot find " +
+			"the file",
+		"rdzv: rank 0 failed first: exit 3 after 0.04s on node1 (local rank 0, pid\n" +
+			"rdzv:   26334): no data\n": "no data",
+		"rdzv: rank 1 of 2 failed first\nrdzv:   program  a\nrdzv:   its output is above\n" +
+			"rdzv:   how      exit 3 after 1s\n": "rank 1 of 2 failed first",
 		"env: 'python3\\r': No such file\nenv: use -[v]S to pass options in shebang lines\n": "env: " +
 			"'python3\\r': No such file",
 		"ls: unrecognized option '--x'\nTry 'ls --help' for more information.\n": "ls: " +

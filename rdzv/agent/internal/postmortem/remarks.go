@@ -53,8 +53,34 @@ var (
 	})
 )
 
+// ownRow matches a row of a report, ownRest what rdzv has written of a line on a further row of a
+// terminal.
+var (
+	ownRow = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^rdzv:   (\w+ {2,}|its \w+ is |last lines of |\| )`)
+	})
+	ownRest = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^rdzv:   \S`) })
+)
+
+// unfolded are lines of which those that a nested rdzv has divided, because it writes to a
+// terminal, are whole.
+func unfolded(lines []string) (whole []string) {
+	for _, line := range lines {
+		text := printable(line)
+		last := len(whole) - 1
+		if last >= 0 && ownRest().MatchString(text) && !ownRow().MatchString(text) &&
+			strings.HasPrefix(printable(whole[last]), "rdzv: ") {
+			whole[last] += " " + strings.TrimPrefix(text, "rdzv:   ")
+			continue
+		}
+		whole = append(whole, line)
+	}
+	return whole
+}
+
 // reported is the failure that a nested rdzv reports at the end of a text; "" if none does.
 func reported(lines []string) string {
+	lines = unfolded(lines)
 	text := ""
 	at := lastIndex(lines, func(line string) bool {
 		text = printable(line)

@@ -81,6 +81,7 @@ func lastText(stderr []byte) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		lines = append(lines, strings.TrimRightFunc(printable(line), unicode.IsSpace))
 	}
+	lines = unfolded(lines)
 	last := lastIndex(lines, func(line string) bool { return line != "" })
 	if last < 0 {
 		return ""
