@@ -46,7 +46,7 @@ except OSError as e:
 	}},
 	{"syntax", `
 open("bad.py", "w").write("x =\n")
-os.execv(sys.executable, [sys.executable, "bad.py"])`, 1, []string{"message  SyntaxError: invalid syntax"}},
+os.execv(sys.executable, [sys.executable, "bad.py"])`, 1, []string{"message  SyntaxError: invalid syntax (bad.py, line 1)"}},
 	{"segv", `
 import ctypes
 def crash(): ctypes.string_at(0)

@@ -1,6 +1,7 @@
 package postmortem
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -126,7 +127,11 @@ func TestMessage(t *testing.T) {
 		"/usr/bin/python3: No module named " +
 			"nosuch\n": "/usr/bin/python3: No module named nosuch",
 		"  File \"x.py\", line 1\n    x =\n       ^\nSyntaxError: invalid " +
-			"syntax\n": "SyntaxError: invalid syntax",
+			"syntax\n": "SyntaxError: invalid syntax (x.py, line 1)",
+		"  File \"/home/you/x.py\", line 1\nSyntaxError: Non-UTF-8 code starting with '\\xe9' in file " +
+			"/home/you/x.py on line 1\n": "SyntaxError: Non-UTF-8 code starting with '\\xe9' in file " +
+			"/home/you/x.py on line 1",
+		"SyntaxError: bad\n":               "SyntaxError: bad",
 		tracebackStart + "\nE: x\nlater\n": "E: x",
 
 		// What follows the reason does not replace it.
@@ -188,10 +193,15 @@ func FuzzLastLines(f *testing.F) {
 			}
 		}
 		text := strings.ToValidUTF8(string(stderr), "\uFFFD")
+		parts := strings.Split(text, "\n")
+		parts = append(parts, unfolded(parts)...)
 		isPart := func(message string) bool {
-			return slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
+			return slices.ContainsFunc(parts, func(line string) bool {
 				return strings.Contains(withoutControl(line), message)
 			})
+		}
+		if isSyntaxError().MatchString(message) {
+			message = regexp.MustCompile(` \([^(]*, line \d+\)$`).ReplaceAllString(message, "")
 		}
 		if !slices.ContainsFunc(append(indexes(message, ": "), len(message)), func(end int) bool {
 			return isPart(message[:end]) && isPart(strings.TrimSpace(message[min(end+1, len(message)):]))

@@ -94,7 +94,7 @@ func lastText(stderr []byte) string {
 		return saysWhy(strings.TrimSpace(line))
 	}} {
 		if i := lastIndex(lines, says); i >= 0 {
-			return withoutTime(strings.TrimSpace(lines[i]))
+			return withPlace(withoutTime(strings.TrimSpace(lines[i])), lines[:i])
 		}
 	}
 	return strings.TrimSpace(lines[last])

@@ -1,6 +1,7 @@
 package postmortem
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -161,8 +162,8 @@ func abortReason(lines []string, at int) int {
 // saysAbort matches why a library calls abort(3): glibc ("corrupted size vs. prev_size", "*** stack
 // smashing detected ***: terminated"), assert(3), checks of C++ code, std::terminate.
 var saysAbort = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(error|fail|fatal|invalid|corrupt|detected|assert|abort|terminat|` +
-		`exception|cannot|could not|unable|out of memory|panic)`)
+	return regexp.MustCompile(`(?i)\b(error|fail|fatal|invalid|corrupt|detected|assert|abort|` +
+		`terminat|exception|cannot|could not|unable|out of memory|panic)`)
 })
 
 // chainStart returns the index of the first traceback of the chain that ends with
@@ -210,7 +211,8 @@ func exceptionLine(lines []string) string {
 	return ""
 }
 
-// exceptionText is exceptionLine and, if that ends with a colon, the next line that says something:
+// exceptionText is exceptionLine, with the place of a syntax error, and, if it ends with a colon,
+// the next line that says something:
 // "RuntimeError: Error(s) in loading state_dict for Net: Missing key(s) in state_dict: "fc.bias"."
 func exceptionText(lines []string) string {
 	exception := exceptionLine(lines)
@@ -218,8 +220,11 @@ func exceptionText(lines []string) string {
 	at := slices.IndexFunc(lines, func(line string) bool {
 		return strings.HasSuffix(line, exception)
 	})
-	if !strings.HasSuffix(text, ":") || at < 0 {
+	if at < 0 {
 		return text
+	}
+	if !strings.HasSuffix(text, ":") {
+		return withPlace(text, lines[:at])
 	}
 	prefix := framePrefix(lines)
 	for _, line := range lines[at+1:] {
@@ -234,6 +239,36 @@ func exceptionText(lines []string) string {
 		}
 	}
 	return text
+}
+
+// isSyntaxError matches the line of an exception of which Python prints before it where it is.
+var isSyntaxError = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(SyntaxError|IndentationError|TabError): `)
+})
+
+// syntaxPlace matches the line that says where: a frame without a function.
+var syntaxPlace = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`  File "([^"]+)", line (\d+)\r?$`)
+})
+
+// withPlace is the line of an exception after these lines. If it is a syntax error it says where,
+// as str() of it does: "SyntaxError: invalid syntax (train.py, line 3)".
+func withPlace(exception string, before []string) string {
+	if !isSyntaxError().MatchString(exception) {
+		return exception
+	}
+	const most = 3 // that line, the source, and the mark below it
+	for _, line := range slices.Backward(before[max(0, len(before)-most):]) {
+		m := syntaxPlace().FindStringSubmatch(printable(line))
+		switch {
+		case m == nil:
+		case strings.Contains(exception, path.Base(m[1])): // as that about the encoding of a file
+			return exception
+		default:
+			return exception + " (" + path.Base(m[1]) + ", line " + m[2] + ")"
+		}
+	}
+	return exception
 }
 
 // whatCppSays is the text of the exception that terminates a C++ program, else its type.
