@@ -21,6 +21,7 @@ import (
 
 	"rdzv/internal/procfs"
 	"rdzv/internal/proctest"
+	"rdzv/rdzv"
 )
 
 // fakeSSH is ssh as far as rdzv needs it: the command runs in a session of its own, on a machine
@@ -280,14 +281,18 @@ func TestHostsFailure(t *testing.T) {
 	}
 }
 
-// Signals to the starter end the job on all nodes.
+// Signals to the starter end the job on all nodes. The line about it names the starter.
 func TestHostsSignals(t *testing.T) {
+	machine, err := os.Hostname()
+	fatalIf(t, err)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		j := startOnHosts(t, slices.Clone(holding)...)
 		j.runs(t)
 		fatalIf(t, j.Process.Signal(s))
 		j.ends(t, 128+int(s))
-		j.says(t, "the job is stopped")
+		j.says(t, fmt.Sprintf("rdzv exec --hosts on %s received %v: the job is stopped", machine,
+			rdzv.Signal(s)))
+		j.says(t, "received SIG")
 		j.nothingLeft(t)
 	}
 }

@@ -310,6 +310,17 @@ func (r *remoteRun) cannotJoin(e agent.Searching) {
 	r.console.Hint("do all TCP ports between the nodes allow connections, not only that of ssh?")
 }
 
+// aboutEnd is what the line about the end of the job is about.
+func aboutEnd(v *rdzv.Verdict) starter.Subject {
+	switch {
+	case v != nil && v.Kind == rdzv.Failed:
+		return starter.Failed
+	case v != nil && v.Kind == rdzv.Ended && v.PID != 0 && !v.Caller:
+		return starter.Signalled
+	}
+	return starter.Ended
+}
+
 // event handles one event of the agent.
 func (r *remoteRun) event(event agent.Event) {
 	r.events.Event(event)
@@ -339,9 +350,7 @@ func (r *remoteRun) event(event agent.Event) {
 	case agent.Stalled:
 		r.report.Stalled(event)
 	case agent.JobEnded:
-		if r.about = starter.Ended; event.Verdict != nil && event.Verdict.Kind == rdzv.Failed {
-			r.about = starter.Failed
-		}
+		r.about = aboutEnd(event.Verdict)
 		defer r.report.Early(event)
 	case agent.FailureReported:
 		r.about = starter.Failure

@@ -88,11 +88,12 @@ type Output struct {
 type Subject string
 
 const (
-	Node    Subject = "node"    // this node: shown, but the same line of several nodes once
-	Job     Subject = "job"     // what every agent knows: shown for the first node
-	Ended   Subject = "ended"   // how the job ended: shown once
-	Failed  Subject = "failed"  // the same, unless a report on the failure follows
-	Failure Subject = "failure" // the report: shown once
+	Node      Subject = "node"      // this node: shown, but the same line of several nodes once
+	Job       Subject = "job"       // what every agent knows: shown for the first node
+	Ended     Subject = "ended"     // how the job ended: shown once
+	Signalled Subject = "signalled" // the same, by a signal to the node that the line names
+	Failed    Subject = "failed"    // the same, unless a report on the failure follows
+	Failure   Subject = "failure"   // the report: shown once
 )
 
 // frameOf is the frame of an order or report.

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -88,7 +89,7 @@ type job struct {
 	screens [2]*screen    // of stdout and stderr
 	words   words
 
-	firstSignal time.Time
+	firstSignal time.Time        // that ends the job
 	hard        <-chan time.Time // when connections end by force
 	mustEnd     <-chan time.Time // when the agents that are left must end
 	why         string           // for that
@@ -239,7 +240,7 @@ func (j *job) take(e event) {
 		if r.Line.About == Failure && !r.Line.Record.IsStatus() { // its workers have ended
 			j.flush(n.index)
 		}
-		j.words.line(n.index, j.speaker(), *r.Line)
+		j.words.line(n.index, j.speaker(), j.named(*r.Line))
 	case r.File != "":
 		j.Write(r.File, r.Text)
 	case r.Exit != nil:
@@ -253,6 +254,20 @@ func (j *job) endSoon(wait time.Duration, why string) {
 	if j.why == "" {
 		j.why, j.mustEnd = why, time.After(wait)
 	}
+}
+
+// named is a line of a node. A node names the one that was the first to act on a signal, also if
+// this process has received the signal and passed it on.
+func (j *job) named(l Line) Line {
+	if l.About != Signalled {
+		return l
+	}
+	l.About = Ended
+	if _, what, is := strings.Cut(l.Record.Text, " received "); is && !j.firstSignal.IsZero() {
+		machine, _ := os.Hostname()
+		l.Record.Text = "rdzv exec --hosts on " + machine + " received " + what
+	}
+	return l
 }
 
 // speaker is the node whose lines about the job are shown.
