@@ -1,6 +1,7 @@
 package login
 
 import (
+	"slices"
 	"strings"
 
 	"rdzv/cmd/rdzv/internal/starter/hosts"
@@ -48,12 +49,31 @@ func explain(h hosts.Host, text string) *Failure {
 			if strings.HasPrefix(cause, "@") { // a frame around it
 				cause = lastLine(text)
 			}
-			f := newFailure(h, sshWords(cause), row.advice)
+			cause = sshWords(cause)
+			if before := otherWords(lines); row.refused && before != "" {
+				cause = before + "; " + cause
+			}
+			f := newFailure(h, cause, row.advice)
 			f.refused = row.refused
 			return f
 		}
 	}
 	return nil
+}
+
+// otherWords is the last line that does not say that the login was closed: the ssh to a jump host
+// may have printed the reason.
+func otherWords(lines []string) string {
+	for _, line := range slices.Backward(lines) {
+		closed := false
+		for _, row := range known {
+			closed = closed || row.refused && strings.Contains(line, row.words)
+		}
+		if !closed {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
 }
 
 // sshWords is a line of ssh without its name, or the user and host, which the message has already.

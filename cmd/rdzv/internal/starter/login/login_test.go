@@ -205,8 +205,11 @@ func TestRetries(t *testing.T) {
 	f.write("node2/words", closed)
 	f.write("node2/once", "")
 	f.write("node3/words", "node3: Permission denied (publickey).\n")
-	failures := f.fails(numbered(3)...)
-	if len(failures.List) != 2 || !strings.Contains(failures.Hint(), "MaxStartups") {
+	f.write("node4/words", "jumphost loop via node2\n"+closed)
+	failures := f.fails(numbered(4)...)
+	const because = "cannot reach node4: jumphost loop via node2; kex_exchange_identification: "
+	if len(failures.List) != 3 || !strings.Contains(failures.Error(), because) ||
+		!strings.Contains(failures.Hint(), "MaxStartups") {
 		t.Errorf("failures: %v, hint %q", failures, failures.Hint())
 	}
 	if got := []int{f.count("node1/logins"), f.count("node2/logins"), f.count("node3/logins")}; !reflect.DeepEqual(got, []int{3, 2, 1}) {
