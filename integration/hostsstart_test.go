@@ -149,7 +149,7 @@ func TestHostsMany(t *testing.T) {
 		{name: "64 hosts, warm", hosts: all, shows: allRanks},
 		hold,
 		{name: "48 hosts behind one", hosts: behind, shows: behindRanks,
-			prepare: sshConfig(1, "Host node2\nHost node*\nProxyJump node2\n"), after: withoutConfig(1)},
+			prepare: sshConfig(1, "Host node* !node2\nProxyJump node2\n"), after: withoutConfig(1)},
 	} {
 		row.run(t, b)
 	}
