@@ -167,7 +167,7 @@ func (h *hostsRun) plan() (c starter.Config, err error) {
 	}
 	if err == nil && slices.Contains(h.program, "--") && !runnable(program[0]) {
 		err = hint.With(fmt.Errorf("cannot run %q: it is not a program here", program[0]),
-			"hosts are separated by commas: --hosts node1,node2")
+			hosts.ListForm)
 	}
 	if h.hosts, given = readHosts(o, given); flags.Join(given, err) != nil {
 		return c, flags.Join(given, err)

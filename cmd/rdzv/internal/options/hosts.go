@@ -43,7 +43,7 @@ func (h *Hosts) Read() ([]hosts.Host, error) {
 	}
 	file, err := os.Open(h.File)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the host file: %w", err)
+		return nil, hosts.Unreadable(h.File, err)
 	}
 	defer file.Close()
 	return hosts.ReadFile(file, h.File)

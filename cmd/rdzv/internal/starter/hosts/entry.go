@@ -20,14 +20,14 @@ func parseHost(text string) (Host, error) {
 		if at := strings.LastIndexByte(name, ':'); at > strings.LastIndexByte(name, ']') {
 			name = name[:at]
 		}
-		return Host{}, refusal(text, "URLs are not accepted",
+		return Host{}, refusal(text, "it is a URL",
 			"write "+name+"; "+portHint(name[strings.LastIndexByte(name, '@')+1:]))
 	}
 	h, rest := Host{}, text
 	if at := strings.LastIndexByte(text, '@'); at >= 0 {
 		h.User, rest = text[:at], text[at+1:]
 		if !plain(h.User) {
-			return Host{}, refusal(text, fmt.Sprintf("%q is no user's name", h.User), "")
+			return Host{}, refusal(text, notAUser(h.User), "")
 		}
 	}
 	name, number, numbered, err := splitNumber(rest)
@@ -35,17 +35,16 @@ func parseHost(text string) (Host, error) {
 		return Host{}, err
 	}
 	if !plain(name) {
-		advice := ""
-		if strings.ContainsAny(name, " \t") {
-			advice = "hosts are separated by commas"
-		}
-		return Host{}, refusal(text, fmt.Sprintf("%q is no host's name", name), advice)
+		return Host{}, refusal(text, fmt.Sprintf("%q is not a host name", name), nameHint(name))
 	}
 	h.Name = name
 	if numbered {
-		h.Workers, err = parseWorkers(number, text, name)
+		var cause, advice string
+		if h.Workers, cause, advice = parseWorkers(number, name); cause != "" {
+			return Host{}, refusal(text, cause, advice)
+		}
 	}
-	return h, err
+	return h, nil
 }
 
 // splitNumber splits host[:workers]. Only an IPv6 address may have, and must have, brackets.
@@ -55,7 +54,7 @@ func splitNumber(text string) (name, number string, numbered bool, err error) {
 		number, numbered = strings.CutPrefix(rest, ":")
 		address, err := netip.ParseAddr(name)
 		if !closed || err != nil || !address.Is6() || (rest != "" && !numbered) {
-			return "", "", false, refusal(text, "it is no IPv6 address",
+			return "", "", false, refusal(text, "it is not an IPv6 address",
 				"an address and 8 workers are written as [fd77::1]:8")
 		}
 		return name, number, numbered, nil
@@ -72,18 +71,36 @@ func splitNumber(text string) (name, number string, numbered bool, err error) {
 		"host:8 has 8 workers; "+portHint(name))
 }
 
-// parseWorkers reads the number of workers on a host.
-func parseWorkers(number, text, name string) (int, error) {
+// parseWorkers reads the number of workers on a host. If it cannot be used, the cause says why;
+// otherwise that is "".
+func parseWorkers(number, name string) (n int, cause, advice string) {
 	n, err := strconv.Atoi(number)
-	if err != nil || n < 1 {
-		return 0, refusal(text, fmt.Sprintf("%q is no number of workers", number), "")
+	switch {
+	case number == "":
+		return 0, "the number of workers is missing", ""
+	case err != nil:
+		return 0, fmt.Sprintf("%q is not a number of workers", number), ""
+	case n < 1:
+		return 0, "a host has at least one worker", ""
+	case n > maxWorkers:
+		return 0, fmt.Sprintf("%d workers on one host are too many", n),
+			"if it is a port: " + portHint(name)
 	}
-	if n > maxWorkers {
-		return 0, refusal(text, fmt.Sprintf("%d workers on one host are too many", n),
-			"if it is a port: "+portHint(name))
-	}
-	return n, nil
+	return n, "", ""
 }
+
+// nameHint says how what cannot be a name is written; "" if nothing is known about it.
+func nameHint(name string) string {
+	switch {
+	case strings.Contains(name, "["):
+		return "ranges are not expanded: --hosts node1,node2"
+	case strings.Contains(name, "/"):
+		return "a file with hosts is given with --hostfile"
+	}
+	return ""
+}
+
+func notAUser(name string) string { return fmt.Sprintf("%q is not a user name", name) }
 
 // portHint says where ssh's ports are set.
 func portHint(name string) string {
@@ -109,7 +126,7 @@ func parseLine(line string) (Host, error) {
 	line = strings.Join(strings.Fields(strings.ReplaceAll(line, "=", " = ")), " ")
 	words := strings.Split(strings.ReplaceAll(line, " = ", "="), " ")
 	if strings.EqualFold(words[0], "rank") {
-		return Host{}, refusal(line, "rank files are not accepted",
+		return Host{}, refusal(line, "it is a line of a rank file",
 			"write a line \"node1 slots=4\" for each host")
 	}
 	h, err := parseHost(words[0])
@@ -118,24 +135,26 @@ func parseLine(line string) (Host, error) {
 	}
 	limit := 0
 	for _, word := range words[1:] {
+		var cause, advice string
 		key, value, _ := strings.Cut(word, "=")
 		switch strings.ReplaceAll(strings.ToLower(key), "_", "-") {
 		case "slots", "cpu", "count":
 			if h.Workers != 0 {
-				return Host{}, refusal(word, "the line has two numbers of workers", "")
+				cause = "the line has two numbers of workers"
+				break
 			}
-			h.Workers, err = parseWorkers(value, word, h.Name)
+			h.Workers, cause, advice = parseWorkers(value, h.Name)
 		case "max-slots", "slots-max", "max-cpu", "cpu-max", "max-count", "count-max":
-			limit, err = parseWorkers(value, word, h.Name)
+			limit, cause, advice = parseWorkers(value, h.Name)
 		case "user", "username", "user-name":
-			err = h.setUser(value, word)
+			cause = h.setUser(value)
 		case "port":
-			err = refusal(word, "a host file has no ports", portHint(h.Name))
+			cause, advice = "a host file has no ports", portHint(h.Name)
 		default:
-			err = refusal(word, "only slots, max-slots and user can be set for a host", "")
+			cause = "only slots, max-slots and user can be set for a host"
 		}
-		if err != nil {
-			return Host{}, err
+		if cause != "" {
+			return Host{}, refused(fmt.Sprintf("%q for host %q", word, h.Name), cause, advice)
 		}
 	}
 	if limit != 0 && limit < h.Workers {
@@ -144,16 +163,16 @@ func parseLine(line string) (Host, error) {
 	return h, nil
 }
 
-// setUser sets the user who logs in, once.
-func (h *Host) setUser(user, word string) error {
+// setUser sets the user who logs in, once. The cause says why it cannot; "" if it can.
+func (h *Host) setUser(user string) (cause string) {
 	if h.User != "" && h.User != user {
-		return refusal(word, "the line has two users", "")
+		return "the line has two users"
 	}
 	if !plain(user) {
-		return refusal(word, fmt.Sprintf("%q is no user's name", user), "")
+		return notAUser(user)
 	}
 	h.User = user
-	return nil
+	return ""
 }
 
 // bracketed is a host's name as --hosts takes it.
@@ -165,8 +184,12 @@ func bracketed(name string) string {
 }
 
 // refusal says why a host cannot be used.
-func refusal(text, cause, advice string) error {
-	err := fmt.Errorf("cannot use host %q: %s", text, cause)
+func refusal(host, cause, advice string) error {
+	return refused(fmt.Sprintf("host %q", host), cause, advice)
+}
+
+func refused(what, cause, advice string) error {
+	err := fmt.Errorf("cannot use %s: %s", what, cause)
 	if advice == "" {
 		return err
 	}

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
+
+	"rdzv/internal/hint"
 )
 
 // Host is a host that ssh can log in to.
@@ -25,19 +28,30 @@ func (h Host) String() string {
 	return h.User + "@" + h.Name
 }
 
+// How hosts are written, which is the advice about what is wrong with them.
+const (
+	// ListForm is that of the argument of --hosts.
+	ListForm = "hosts are separated by commas, without spaces: --hosts node1:8,node2:8"
+	fileForm = "a host file has one host on each line: node1 slots=8, or node1:8"
+)
+
 // Parse reads the argument of --hosts: [user@]host[:workers], separated by commas.
 func Parse(text string) ([]Host, error) {
-	var l list
+	l := list{form: ListForm}
 	for item := range strings.SplitSeq(text, ",") {
-		h, err := parseHost(strings.TrimSpace(item))
-		l.add(h, "", err)
+		item = strings.TrimSpace(item)
+		if item == "" {
+			return nil, hint.With(fmt.Errorf("cannot use hosts %q: one of them is empty", text), ListForm)
+		}
+		h, err := parseHost(item)
+		l.add(h, err)
 	}
 	return l.hosts, errors.Join(l.errs...)
 }
 
 // ReadFile reads a host file from r. Its errors begin with the file's name and the line.
 func ReadFile(r io.Reader, name string) ([]Host, error) {
-	var l list
+	l := list{form: fileForm}
 	lines := bufio.NewScanner(r)
 	for number := 1; lines.Scan(); number++ {
 		line := strings.TrimPrefix(lines.Text(), "\ufeff")
@@ -45,47 +59,53 @@ func ReadFile(r io.Reader, name string) ([]Host, error) {
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
+		l.place = fmt.Sprintf("%s:%d: ", name, number)
 		h, err := parseLine(line)
-		l.add(h, fmt.Sprintf("%s:%d: ", name, number), err)
+		l.add(h, err)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("cannot read host file %q: %w", name, err)
+		return nil, Unreadable(name, err)
 	}
 	if len(l.hosts)+len(l.errs) == 0 {
-		return nil, fmt.Errorf("cannot use host file %q: it names no host", name)
+		return nil, hint.With(fmt.Errorf("cannot use host file %q: it names no host", name), fileForm)
 	}
 	return l.hosts, errors.Join(l.errs...)
 }
 
+// Unreadable says that a host file cannot be read.
+func Unreadable(name string, err error) error {
+	if failed, is := errors.AsType[*fs.PathError](err); is {
+		err = failed.Err // which does not repeat the name
+	}
+	return hint.With(fmt.Errorf("cannot read host file %q: %w", name, err), fileForm)
+}
+
 // list is the hosts that were read, and all that is wrong with them.
 type list struct {
+	form  string // how they are written
+	place string // in a file, of the next one; "" if there is none
 	hosts []Host
 	errs  []error
 }
 
-// add adds a host, or what is wrong with it, at a place in a file.
-func (l *list) add(h Host, place string, err error) {
+// add adds a host, or what is wrong with it.
+func (l *list) add(h Host, err error) {
 	if err == nil {
 		err = l.repeated(h)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		l.hosts = append(l.hosts, h)
-	case place == "":
-		l.errs = append(l.errs, err)
-	default:
-		l.errs = append(l.errs, placed{place, err})
+		return
 	}
+	advice := l.form
+	if own, has := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); has {
+		advice = own.Hint()
+	}
+	l.errs = append(l.errs, hint.With(fmt.Errorf("%s%w", l.place, err), advice))
 }
-
-// placed is an error with its place in a file. It keeps the error's hint.
-type placed struct {
-	place string
-	error
-}
-
-func (p placed) Error() string { return p.place + p.error.Error() }
-func (p placed) Unwrap() error { return p.error }
 
 // repeated is an error if the list has the host's name already. For mpirun each repetition is one
 // more process, which a number says more clearly.

@@ -26,26 +26,29 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]struct{ cause, hint string }{
-		"":                          {`"" is no host's name`, ""},
-		"node1,":                    {`"" is no host's name`, ""},
-		"-oProxyCommand=reboot":     {`"-oProxyCommand=reboot" is no host's name`, ""},
-		"-oProxyCommand=x@node1":    {`"-oProxyCommand=x" is no user's name`, ""},
-		"joe@-x":                    {`"-x" is no host's name`, ""},
-		"@node1":                    {`"" is no user's name`, ""},
-		"node1 node2":               {`"node1 node2" is no host's name`, "hosts are separated by commas"},
-		"$(reboot)":                 {"is no host's name", ""},
-		"node1:":                    {`"" is no number of workers`, ""},
-		"node1:0":                   {`"0" is no number of workers`, ""},
-		"node1:-1":                  {`"-1" is no number of workers`, ""},
-		"node1:*":                   {`"*" is no number of workers`, ""},
+		"":                          {`cannot use hosts "": one of them is empty`, ListForm},
+		"node1,":                    {`cannot use hosts "node1,": one of them is empty`, ListForm},
+		"-oProxyCommand=reboot":     {`"-oProxyCommand=reboot" is not a host name`, ListForm},
+		"-oProxyCommand=x@node1":    {`"-oProxyCommand=x" is not a user name`, ListForm},
+		"joe@-x":                    {`"-x" is not a host name`, ListForm},
+		"@node1":                    {`"" is not a user name`, ListForm},
+		"node1 node2":               {`"node1 node2" is not a host name`, ListForm},
+		"$(reboot)":                 {"is not a host name", ListForm},
+		"node1=8":                   {`"node1=8" is not a host name`, ListForm},
+		"node[1-4]":                 {`"node[1-4]" is not a host name`, "ranges are not expanded"},
+		"./hosts":                   {`"./hosts" is not a host name`, "--hostfile"},
+		"node1:":                    {"the number of workers is missing", ListForm},
+		"node1:0":                   {"a host has at least one worker", ListForm},
+		"node1:-1":                  {"a host has at least one worker", ListForm},
+		"node1:*":                   {`cannot use host "node1:*": "*" is not a number of workers`, ListForm},
 		"node1:2222":                {"2222 workers on one host are too many", `"Host node1"`},
 		"node1:2222:8":              {"more than one colon", `"Host node1"`},
-		"ssh://joe@node1:2222/":     {"URLs are not accepted", `write joe@node1; a port is set in`},
-		"ssh://[fd77::1]":           {"URLs are not accepted", `write [fd77::1]; `},
+		"ssh://joe@node1:2222/":     {"it is a URL", `write joe@node1; a port is set in`},
+		"ssh://[fd77::1]":           {"it is a URL", `write [fd77::1]; `},
 		"fd77::1":                   {"an IPv6 address needs brackets", "[fd77::1], or with 8"},
-		"[fd77::1":                  {"it is no IPv6 address", "[fd77::1]:8"},
-		"[node1]:8":                 {"it is no IPv6 address", ""},
-		"[fd77::1]8":                {"it is no IPv6 address", ""},
+		"[fd77::1":                  {"it is not an IPv6 address", "[fd77::1]:8"},
+		"[node1]:8":                 {"it is not an IPv6 address", ""},
+		"[fd77::1]8":                {"it is not an IPv6 address", ""},
 		"node1:2,node2,joe@NODE1:2": {`cannot use host "NODE1": it is in the list already`, "NODE1:2"},
 		"[::1],[::1]":               {"it is in the list already", "[::1]:2"},
 	} {
@@ -89,20 +92,25 @@ func TestReadFile(t *testing.T) {
 
 func TestReadFileRefuses(t *testing.T) {
 	for file, want := range map[string]string{
-		"":                           `cannot use host file "hosts": it names no host`,
-		"# node1\n\n":                `cannot use host file "hosts": it names no host`,
-		"node1\n-x\n":                `hosts:2: cannot use host "-x": "-x" is no host's name`,
-		"node1 slots=x":              `hosts:1: cannot use host "slots=x": "x" is no number of workers`,
-		"node1 slots":                `hosts:1: cannot use host "slots": "" is no number of workers`,
+		"":            `cannot use host file "hosts": it names no host`,
+		"# node1\n\n": `cannot use host file "hosts": it names no host`,
+		"node1\n-x\n": `hosts:2: cannot use host "-x": "-x" is not a host name`,
+		"node1\nnode2 slot=2": `hosts:2: cannot use "slot=2" for host "node2": ` +
+			"only slots, max-slots and user can be set for a host",
+		"node1 slots=x":              `hosts:1: cannot use "slots=x" for host "node1": "x" is not a number of workers`,
+		"node1:x":                    `hosts:1: cannot use host "node1:x": "x" is not a number of workers`,
+		"node1 slots":                `hosts:1: cannot use "slots" for host "node1": the number of workers is missing`,
+		"node1 2":                    `hosts:1: cannot use "2" for host "node1": only slots, `,
+		"node1,node2":                `hosts:1: cannot use host "node1,node2": "node1,node2" is not a host name`,
 		"node1:2 slots=2":            "the line has two numbers of workers",
 		"node1 slots=4 max-slots=2":  "slots is more than max-slots",
 		"node1 port=2222":            "a host file has no ports",
 		"joe@node1 user=sue":         "the line has two users",
-		"node1 user=-x":              `"-x" is no user's name`,
+		"node1 user=-x":              `"-x" is not a user name`,
 		"node1 node2":                "only slots, max-slots and user can be set",
-		"^node1":                     `"^node1" is no host's name`,
-		"+n0":                        `"+n0" is no host's name`,
-		"rank 0=node1 slot=1":        "rank files are not accepted",
+		"^node1":                     `"^node1" is not a host name`,
+		"+n0":                        `"+n0" is not a host name`,
+		"rank 0=node1 slot=1":        "it is a line of a rank file",
 		"node1\n\nnode2\nnode1:3":    "hosts:4: cannot use host \"node1\": it is in the list already",
 		"-x\n-y":                     "hosts:2: ",
 		strings.Repeat("x", 100_000): `cannot read host file "hosts": `,
@@ -110,6 +118,10 @@ func TestReadFileRefuses(t *testing.T) {
 		got, err := ReadFile(strings.NewReader(file), "hosts")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ReadFile(%.40q) = %+v, %v; want %q", file, got, err, want)
+		}
+		var h interface{ Hint() string }
+		if !errors.As(err, &h) || h.Hint() == "" {
+			t.Errorf("ReadFile(%.40q) = %v, without a hint", file, err)
 		}
 	}
 	if _, err := ReadFile(iotest.ErrReader(errors.New("gone")), "hosts"); err == nil ||
