@@ -40,7 +40,10 @@ time.sleep(1000)`
 func TestKillCampaign(t *testing.T) {
 	t.Parallel()
 	c := newJobCluster(t)
-	counts := make(chan map[string]int, len(jobLaunchers)**killedJobs) // by kind, and by launcher
+	killed := map[string]*proctest.Kills{} // by launcher
+	for _, launcher := range jobLaunchers {
+		killed[launcher] = &proctest.Kills{}
+	}
 	var scenarios []scenario
 	for i := range *killedJobs {
 		program, torch := []string{python, "-IS", "-c", loaders}, i%25 == 1 // its import takes seconds
@@ -55,21 +58,14 @@ func TestKillCampaign(t *testing.T) {
 				if torch {
 					j.waitForBatch()
 				}
-				counts <- j.killAtRandom()
+				j.killAtRandom(killed[launcher])
 			}})
 		}
 	}
 	runConcurrently(t, scenarios)
-	close(counts)
-	total, sum := map[string]int{}, 0
-	for count := range counts {
-		for name, n := range count {
-			if total[name] += n; !slices.Contains(jobLaunchers, name) {
-				sum += n
-			}
-		}
+	for _, launcher := range jobLaunchers {
+		t.Logf("%s: %d jobs\n%v", launcher, *killedJobs, killed[launcher])
 	}
-	t.Logf("SIGKILL to %d processes of %d jobs: %v", sum, len(scenarios), total)
 }
 
 // waitForBatch waits until a rank of dataLoader has loaded a batch.
@@ -80,39 +76,23 @@ func (j *job) waitForBatch() {
 	}
 }
 
-// killAtRandom kills processes of some of the agents and stubs, waits until the job has ended, and
-// returns how many of each kind were killed, and how many under its launcher.
-func (j *job) killAtRandom() map[string]int {
-	var agents []int
-	started := func() bool { agents = j.agents(); return len(agents) > 0 }
-	if !eventually(waitLimit, started) {
+// killAtRandom kills processes of some of the agents and stubs, and waits until the job has ended.
+func (j *job) killAtRandom(killed *proctest.Kills) {
+	if !eventually(waitLimit, func() bool { return len(j.agents()) > 0 }) {
 		j.t.Fatal("no agent has started")
 	}
-	time.Sleep(rand.N(400 * time.Millisecond)) // by then all processes run, mostly
-	count, begin := map[string]int{}, time.Now()
-	kill := func(v victim) {
-		if trySignal(v.pid, syscall.SIGKILL) == nil {
-			count[v.kind]++
-			count[j.launcher]++
-			j.t.Logf("killed the %s %d after %v", v.kind, v.pid, time.Since(begin))
-		}
+	if rand.IntN(2) == 0 && !eventually(waitLimit, j.workersRun) { // on a busy machine that takes long
+		j.t.Error("not all workers have started")
 	}
+	time.Sleep(rand.N(400 * time.Millisecond))
 	if rand.IntN(8) == 0 {
-		for _, v := range j.named("rdzv") {
-			kill(v)
-		}
+		j.kill(victims{"all named rdzv", j.named("rdzv")}, killed)
 	} else {
-		agents = j.agents()
-		rand.Shuffle(len(agents), func(i, k int) { agents[i], agents[k] = agents[k], agents[i] })
-		agents = agents[:1+rand.IntN(len(agents))]
-		for _, agent := range agents {
-			last := 0
-			for _, v := range j.victimsOf(agent, j.launcher != "openmpi" || len(agents) == 1) {
-				if v.after == 0 || j.hasHad(v, last) {
-					kill(v)
-				}
-				last = v.pid
-			}
+		tasks := j.tasks()
+		rand.Shuffle(len(tasks), func(i, k int) { tasks[i], tasks[k] = tasks[k], tasks[i] })
+		tasks = tasks[:min(len(tasks), 1+rand.IntN(max(len(tasks), 1)))] // all may have ended
+		for _, task := range tasks {
+			j.kill(victimsOf(task, j.launcher != "openmpi" || len(tasks) == 1), killed)
 			time.Sleep(rand.N(20 * time.Millisecond))
 		}
 	}
@@ -121,28 +101,58 @@ func (j *job) killAtRandom() map[string]int {
 	}
 	j.checkTree()
 	j.removeFiles()
-	return count
 }
 
-// named are the processes of the job that have a name in theirs, as pkill finds them.
-func (j *job) named(name string) (all []victim) {
-	for _, pid := range j.tree() {
-		if strings.Contains(nameOf(pid), name) {
-			all = append(all, j.victim(pid))
+// workersRun tells whether each agent and stub has its workers.
+func (j *job) workersRun() bool {
+	sum := 0
+	for _, task := range j.tasks() {
+		sum += len(workersOf(runnerBelow(task.pid)))
+	}
+	return sum == j.ranks
+}
+
+// kill kills the victims that have not ended.
+func (j *job) kill(chosen victims, killed *proctest.Kills) {
+	begun, n := time.Now(), 0
+	for i, v := range chosen.list {
+		if v.after > 0 && !j.hasHad(v, chosen.list[i-1].pid) || proctest.HasEnded(v.pid) {
+			continue
 		}
+		if trySignal(v.pid, syscall.SIGKILL) == nil {
+			n++
+			j.t.Logf("%s: killed the %s %d after %v", chosen.name, v.kind, v.pid, time.Since(begun))
+		}
+	}
+	killed.Add(chosen.name, len(chosen.list), n)
+}
+
+// tasks are the agents and stubs that run.
+func (j *job) tasks() (all []victim) {
+	for _, pid := range j.agents() {
+		kind := "stub"
+		if j.launcher == "direct" || isAgent(pid) {
+			kind = "agent"
+		}
+		all = append(all, victim{kind: kind, pid: pid})
 	}
 	return all
 }
 
-// victim is an agent, or another process of its program.
-func (j *job) victim(pid int) victim {
-	switch {
-	case !slices.Contains(j.agents(), pid):
-		return victim{kind: "keeper", pid: pid}
-	case j.launcher == "direct" || isAgent(pid):
-		return victim{kind: "agent", pid: pid}
+// named are the processes of the job that have a name in theirs, as pkill finds them.
+func (j *job) named(name string) (all []victim) {
+	tasks := j.tasks()
+	for _, pid := range j.tree() {
+		if !strings.Contains(nameOf(pid), name) {
+			continue
+		}
+		v := victim{kind: "keeper", pid: pid}
+		if i := slices.IndexFunc(tasks, func(t victim) bool { return t.pid == pid }); i >= 0 {
+			v = tasks[i]
+		}
+		all = append(all, v)
 	}
-	return victim{kind: "stub", pid: pid}
+	return all
 }
 
 // hasHad waits until a victim has had the processor for its time since the last one has ended. It is
@@ -153,6 +163,16 @@ func (j *job) hasHad(v victim, last int) bool {
 		j.t.Errorf("process %d has not died of SIGKILL", last)
 	}
 	return proctest.HasHad(v.pid, v.after)
+}
+
+// runnerBelow is the runner of an agent or a stub, 0 if it has none.
+func runnerBelow(task int) int {
+	children, _ := procfs.Children(procfs.System, task)
+	i := slices.IndexFunc(children, func(pid int) bool { return nameOf(pid) == "tree-runner" })
+	if i < 0 {
+		return 0
+	}
+	return children[i]
 }
 
 // workersOf are the workers of a runner, which are in its session and lead a process group each: it
@@ -175,6 +195,12 @@ type victim struct {
 	after time.Duration
 }
 
+// victims are killed in this order.
+type victims struct {
+	name string
+	list []victim
+}
+
 // later is for the second of an agent or a stub and its runner, which needs 1 to 2 ms of a processor
 // to kill everything. On a busy machine it may have to wait for that processor for much longer.
 func (v victim) later() victim {
@@ -182,27 +208,30 @@ func (v victim) later() victim {
 	return v
 }
 
-// victimsOf chooses processes of an agent or a stub, which are killed in this order. It is that one
-// if the others do not run yet. mpirun 4 kills the last task when three have ended, which takes a few
-// milliseconds if the first was the agent: then runners are not killed.
-func (j *job) victimsOf(agent int, runners bool) []victim {
-	runner, workers := 0, []int(nil)
-	children, _ := procfs.Children(procfs.System, agent)
-	for _, pid := range children {
-		if nameOf(pid) == "tree-runner" {
-			runner, workers = pid, workersOf(pid)
-		}
-	}
-	a := j.victim(agent)
+// victimsOf chooses processes of a task, an agent or a stub. It is the task if the others do not run
+// yet. mpirun 4 kills the last task when three have ended, which takes a few milliseconds if the
+// first was the agent: then runners are not killed.
+func victimsOf(task victim, runners bool) victims {
+	runner := runnerBelow(task.pid)
+	workers := workersOf(runner)
 	if len(workers) == 0 {
-		return []victim{a}
+		return victims{task.kind + ": itself, early", []victim{task}}
 	}
-	r := victim{kind: "runner of the " + a.kind, pid: runner}
+	r := victim{kind: "runner of the " + task.kind, pid: runner}
 	w := victim{kind: "worker", pid: workers[rand.IntN(len(workers))]}
-	choices := [][]victim{{a}, {w}, {w, a}}
-	if runners {
-		choices = append(choices, []victim{r}, []victim{w, r}, []victim{a, r.later()},
-			[]victim{r, a.later()})
+	choices := []victims{
+		{"itself", []victim{task}},
+		{"worker", []victim{w}},
+		{"worker and itself", []victim{w, task}},
+		{"runner", []victim{r}},
+		{"worker and runner", []victim{w, r}},
+		{"itself, later runner", []victim{task, r.later()}},
+		{"runner, later itself", []victim{r, task.later()}},
 	}
-	return choices[rand.IntN(len(choices))]
+	if !runners {
+		choices = choices[:3]
+	}
+	chosen := choices[rand.IntN(len(choices))]
+	chosen.name = task.kind + ": " + chosen.name
+	return chosen
 }

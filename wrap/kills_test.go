@@ -4,6 +4,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/procfs"
+	"rdzv/internal/proctest"
 	"rdzv/wrap/internal/parent"
 )
 
@@ -25,20 +27,22 @@ func TestKills(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	count := map[string]int{}
+	var killed proctest.Kills
 	for n := range *kills {
-		t.Run(strconv.Itoa(n), func(t *testing.T) { count[killSome(t)]++ })
+		t.Run(strconv.Itoa(n), func(t *testing.T) { killSome(t, &killed) })
 	}
-	t.Logf("killed %v: 0 survivors", count)
+	t.Logf("%d trees, %d SIGKILLs\n%v", *kills, killed.Sum(), &killed)
 }
 
-// killSome starts a tree, kills some of its processes, and returns which.
-func killSome(t *testing.T) string {
+// killSome starts a tree, and kills some of its processes.
+func killSome(t *testing.T, killed *proctest.Kills) {
 	nothingLeft(t)
 	const most = 300 * time.Millisecond // by then all processes run, mostly
 	cmd, _ := startAgent(t, 0, func(c *exec.Cmd) { c.Env[2] = argEnv + "=2" })
 	agent := cmd.Process.Pid
-	names := []string{"agent", "runner", "agent after worker", "worker and runner", "worker", "workers"}
+	names := []string{
+		"agent", "runner", "worker and agent", "worker and runner", "children of the runner and agent",
+	}
 	kind := rand.IntN(len(names))
 	if kind > 0 {
 		eventually(t, "a worker runs", func() bool { return len(childrenOf(childNamed(agent))) > 0 })
@@ -49,19 +53,18 @@ func killSome(t *testing.T) string {
 	if len(workers) == 0 { // the tree is being started
 		kind = 0
 	}
-	pids := [][]int{{agent}, {runner}, {agent}, {runner}, workers, workers}[kind]
-	switch kind {
-	case 2, 3:
-		pids = append(workers[:1], pids...)
-	case 4:
-		pids = workers[:1]
-	}
+	worker := workers[:min(1, len(workers))]
+	pids := [][]int{
+		{agent}, {runner}, append(slices.Clone(worker), agent), append(slices.Clone(worker), runner),
+		append(workers, agent),
+	}[kind]
+	n := 0
 	for _, pid := range pids {
-		syscall.Kill(pid, syscall.SIGKILL)
+		if !dead(pid) && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			n++
+		}
 	}
-	if kind >= 4 { // the job goes on, or ends
-		cmd.Process.Kill()
-	}
+	killed.Add(names[kind], len(pids), n)
 	if kind == 1 || kind == 3 {
 		eventually(t, "the agent has ended", func() bool { return dead(agent) })
 	}
@@ -71,7 +74,6 @@ func killSome(t *testing.T) string {
 		reapAdopted()
 		return len(marked(marker(t))) == 0
 	})
-	return names[kind]
 }
 
 func childrenOf(pid int) []int {

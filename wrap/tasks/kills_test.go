@@ -91,20 +91,29 @@ var killKinds = []struct {
 	{"runner, later itself", func(of prey) []prey { return []prey{of.runner(), of.later()} }},
 }
 
+// choice is what is killed of an agent or a stub, or of all.
+type choice struct {
+	name    string
+	victims []prey // in this order; those that have not been started have the pid 0
+}
+
 // choose chooses what is killed of a job: the agent and all stubs, as "pkill -9 rdzv" does, or
 // something of one or more of them.
-func choose(all []prey) (kind string, victims []prey) {
+func choose(all []prey) (choices []choice) {
 	rand.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
 	if rand.IntN(len(killKinds)+1) == 0 {
-		return "agent and stubs", all
+		return []choice{{"agent and stubs", all}}
 	}
-	var names []string
 	for _, of := range all[:1+rand.IntN(len(all))] {
 		k := killKinds[rand.IntN(len(killKinds))]
-		names = append(names, of.kind+": "+k.name)
-		victims = append(victims, k.victims(of)...)
+		choices = append(choices, choice{of.kind + ": " + k.name, k.victims(of)})
 	}
-	return strings.Join(names, "; "), slices.DeleteFunc(victims, func(v prey) bool { return v.pid == 0 })
+	return choices
+}
+
+// endsJob tells whether a job ends when its victims are killed.
+func (c choice) endsJob() bool {
+	return slices.ContainsFunc(c.victims, func(v prey) bool { return v.pid != 0 && !v.idle })
 }
 
 // prey is a process that is killed.
@@ -170,26 +179,20 @@ func TestKills(t *testing.T) {
 	}
 	// What other tests do not expect: an orphan remains a child of this process.
 	defer unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-	signals, survivors, sum := map[string]int{}, 0, 0
+	var killed proctest.Kills
+	survivors := 0
 	for n := range *kills {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			killed, left := killSome(t)
-			for _, v := range killed {
-				signals[v.kind]++
-				sum++
-			}
-			survivors += left
-		})
+		t.Run(fmt.Sprint(n), func(t *testing.T) { survivors += killSome(t, &killed) })
 		if n%100 == 99 {
-			t.Logf("%d jobs, %d SIGKILLs, %d survivors", n+1, sum, survivors)
+			t.Logf("%d jobs, %d SIGKILLs, %d survivors", n+1, killed.Sum(), survivors)
 		}
 	}
-	t.Logf("SIGKILL to %d processes of %d jobs: %v; %d survivors", sum, *kills, signals, survivors)
+	t.Logf("%d jobs, %d SIGKILLs, %d survivors\n%v", *kills, killed.Sum(), survivors, &killed)
 }
 
-// killSome starts a job, kills some of its processes, and waits for its end. It returns which, and
-// how many processes were left.
-func killSome(t *testing.T) (killed []prey, survivors int) {
+// killSome starts a job, kills some of its processes, and waits for its end. It returns how many
+// processes were left.
+func killSome(t *testing.T, killed *proctest.Kills) (survivors int) {
 	const most = 200 * time.Millisecond // by then all processes run, mostly
 	addr := address(t)
 	agent := start(t, killedAgent, addr)
@@ -200,21 +203,34 @@ func killSome(t *testing.T) (killed []prey, survivors int) {
 		started, all = append(started, stub), append(all, prey{kind: "stub", pid: stub.Process.Pid})
 	}
 	time.Sleep(rand.N(most))
-	kind, victims := choose(all)
-	if !slices.ContainsFunc(victims, func(v prey) bool { return !v.idle }) { // the job would go on
-		kind, victims = kind+", early", append(victims, all...)
+	choices := choose(all)
+	if !slices.ContainsFunc(choices, choice.endsJob) {
+		choices = append(choices, choice{"early: agent and stubs", all})
 	}
-	report, begun := kind, time.Now()
-	for i, v := range victims {
-		if v.after > 0 && i > 0 {
-			v.awaitTime(t, victims[i-1].pid)
+	report, begun := "", time.Now()
+	for _, c := range choices {
+		n := 0
+		for i, v := range c.victims {
+			if v.after > 0 && c.victims[i-1].pid != 0 {
+				v.awaitTime(t, c.victims[i-1].pid)
+			}
+			if v.kill() {
+				n++
+				report += fmt.Sprintf("%s: %s %d after %v\n", c.name, v.kind, v.pid, time.Since(begun))
+			}
 		}
-		if s := state(v.pid); s != 0 && s != 'Z' && syscall.Kill(v.pid, syscall.SIGKILL) == nil {
-			killed = append(killed, v)
-			report += fmt.Sprintf("\n%s %d after %v", v.kind, v.pid, time.Since(begun))
-		}
+		killed.Add(c.name, len(c.victims), n)
 	}
-	return killed, awaitEnd(t, started, report)
+	return awaitEnd(t, started, report)
+}
+
+// kill kills the process, unless it has ended or has not been started.
+func (p prey) kill() bool {
+	if p.pid == 0 {
+		return false
+	}
+	s := state(p.pid)
+	return s != 0 && s != 'Z' && syscall.Kill(p.pid, syscall.SIGKILL) == nil
 }
 
 // aloneTime is how long processes of a job that cannot be killed by it any more may take to end.
@@ -236,7 +252,7 @@ func awaitEnd(t *testing.T, started []*process, what string) (survivors int) {
 	}
 	var left []string
 	var alone time.Time // when nobody was left who kills others
-	for late := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
+	for late := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
 		left = left[:0]
 		runs := false
 		children, _ := procfs.Children(procfs.System, os.Getpid())
@@ -259,7 +275,7 @@ func awaitEnd(t *testing.T, started []*process, what string) (survivors int) {
 		case len(left) == 0 && ended():
 			return 0
 		case time.Now().After(late), !alone.IsZero() && time.Since(alone) > aloneTime:
-			t.Errorf("%s: the processes %q are left; all tasks have ended: %t", what, left, ended())
+			t.Errorf("%sthe processes %q are left; all tasks have ended: %t", what, left, ended())
 			killChildren()
 			return len(left)
 		}
