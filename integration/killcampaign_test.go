@@ -22,7 +22,7 @@ var killedJobs = flag.Int("killed-jobs", 1,
 
 // loaders is a rank that ignores SIGTERM and has two children, as of a DataLoader, which ignore it
 // too. Each has a child that it does not wait for, and one in a session of its own that has lost its
-// parent and its environment.
+// parent, its environment and its directory. Tests find it by its argument.
 const loaders = `import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 for _ in range(2):
@@ -31,7 +31,8 @@ for _ in range(2):
             os.setsid()
             if os.fork() > 0:
                 os._exit(0)
-            os.execve("/bin/sleep", ["sleep", "1000"], {})
+            os.chdir("/")
+            os.execve("/bin/sleep", ["sleep", "1000", os.environ["INTEGRATION_MARK"]], {})
         time.sleep(1000)
 time.sleep(1000)`
 

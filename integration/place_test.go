@@ -165,14 +165,16 @@ func (p *place) marked() (pids []int) {
 	return pids
 }
 
-// tree returns the live processes of this place, including those without its mark, such as the
-// runners: their working directory is in the place.
+// tree returns the live processes of this place, including those without its mark in their
+// environment, such as the runners: their working directory is in the place, or the mark is one of
+// their arguments.
 func (p *place) tree() []int {
 	marked := p.marked()
 	return slices.DeleteFunc(allProcesses(), func(pid int) bool {
 		dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
 		inPlace := err == nil && (dir == p.root || strings.HasPrefix(dir, p.root+"/"))
-		return !inPlace && !slices.Contains(marked, pid)
+		return !inPlace && !slices.Contains(marked, pid) &&
+			!slices.Contains(commandLine(pid), p.mark)
 	})
 }
 
