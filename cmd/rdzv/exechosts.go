@@ -194,8 +194,12 @@ func (h *hostsRun) plan() (c starter.Config, err error) {
 	if o.Settings.Tag != nil {
 		c.Tag = console.Tags(a.stdout, a.stderr, c.Setting)
 	}
-	for _, one := range h.hosts {
-		c.Hosts = append(c.Hosts, starter.Host{Name: one.Name, Workers: one.Workers})
+	for i, one := range h.hosts {
+		host := starter.Host{Name: one.Name, Login: one.String(), Workers: one.Workers}
+		if i == h.here {
+			host.Login = ""
+		}
+		c.Hosts = append(c.Hosts, host)
 	}
 	return c, err
 }

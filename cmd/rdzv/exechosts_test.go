@@ -337,7 +337,9 @@ func TestHostsLoseOneConnection(t *testing.T) {
 		j.runs(t)
 		fatalIf(t, unix.Kill(j.ssh(t)[1-i], syscall.SIGKILL))
 		j.ends(t, 123)
-		j.says(t, []string{"b", "a"}[i]+" has lost its connection to rdzv exec --hosts")
+		lost := []string{"b", "a"}[i]
+		j.says(t, lost+" has lost its connection to rdzv exec --hosts")
+		j.says(t, "hint: is "+lost+" on, and has its kernel killed rdzv? ssh "+lost+" ")
 		j.nothingLeft(t)
 	}
 }
@@ -369,6 +371,9 @@ func TestHostsSilence(t *testing.T) {
 			silence(t, j)
 			j.ends(t, 123)
 			j.nothingLeft(t)
+			if name == "nothing arrives any more" {
+				j.says(t, "hint: is this machine connected to the nodes?")
+			}
 		})
 	}
 }

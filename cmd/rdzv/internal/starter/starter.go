@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/internal/hint"
 	"rdzv/rdzv/agent"
 )
 
@@ -43,6 +44,7 @@ type Config struct {
 // Host is a node.
 type Host struct {
 	Name    string // as the user writes it
+	Login   string // the argument of ssh: [user@]name; "" is this machine
 	Workers int    // 0: as the flags say
 }
 
@@ -325,6 +327,27 @@ func (j *job) close() {
 	}
 }
 
+// lossHint says what to look at after the loss of nodes. All of them at once are rather this
+// machine's loss.
+func (j *job) lossHint() string {
+	var lost []Host
+	for _, n := range j.nodes {
+		if n.lost != nil {
+			lost = append(lost, n.host)
+		}
+	}
+	switch {
+	case len(lost) == 0 || j.hard != nil:
+		return ""
+	case len(lost) > 1 && len(lost) == len(j.nodes):
+		return "is this machine connected to the nodes?"
+	case lost[0].Login == "":
+		return "has the kernel of this machine killed rdzv? dmesg | tail"
+	}
+	return fmt.Sprintf("is %s on, and has its kernel killed rdzv? ssh %s 'uptime; dmesg | tail'",
+		lost[0].Name, lost[0].Login)
+}
+
 // result is the exit code of the job: that of the first agent that has one.
 func (j *job) result() (code int, err error) {
 	j.flush(-1)
@@ -334,8 +357,12 @@ func (j *job) result() (code int, err error) {
 			err = errors.Join(err, fmt.Errorf("lost the connection to %s: %w", n.host.Name, n.lost))
 		}
 	}
+	if err != nil {
+		err = hint.With(err, j.lossHint())
+	}
 	if err != nil && j.words.ended() {
 		j.Console.Verbose("%v", err)
+		j.Console.Hint(j.lossHint())
 		err = nil
 	}
 	for _, n := range j.nodes {
