@@ -53,6 +53,14 @@ func TestHostsOutput(t *testing.T) {
 				}
 				b.root(1, "rm -r /home/you/logs")
 			}},
+		{name: "--redirects", hosts: "node1:1,node2:1", flags: []string{"--redirects", "3"}, hides: []string{"rank 1 of 2"},
+			shows: []string{"the output of each rank on node1 is in /tmp/rdzv-logs-", "the output of each rank on node2 is in /tmp/rdzv-logs-"},
+			after: func(r *hostsRun) {
+				b.root(1, "rm -r /tmp/rdzv-logs-*")
+				if text := b.root(2, "cat /tmp/rdzv-logs-*/latest/*/*; rm -r /tmp/rdzv-logs-*"); !strings.Contains(text, "rank 1 of 2 is you on node2") {
+					r.t.Errorf("the log on node2 is %q", text)
+				}
+			}},
 		{name: "a failure is reported once", hosts: two, code: 9,
 			program: sh(`[ $RANK = 3 ] || exec sleep 1000; sleep 1; echo KeyError: 7 >&2; exit 9`),
 			after: func(r *hostsRun) {

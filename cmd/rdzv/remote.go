@@ -131,7 +131,9 @@ func (r *remoteRun) run() int {
 		end()
 	}
 	if r.logs != "" && os.Remove(r.logs) != nil {
-		r.console.Info("the output of each rank is in %s", filepath.Join(r.logs, "latest"))
+		r.about = starter.Node // each node has another directory
+		r.console.Info("the output of each rank on %s is in %s", r.link.Name(),
+			filepath.Join(r.logs, "latest"))
 	}
 	return code
 }
