@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Where the starter runs, and how hosts are named: of three hosts the third has no sshd.
@@ -142,13 +143,13 @@ func TestHostsMany(t *testing.T) {
 	}
 	all, allRanks := list(1, n)
 	behind, behindRanks := list(3, 50)
-	hold := hostsRow{name: "64 hosts, Ctrl-C", hosts: all, program: holdRank, code: 130,
+	hold := hostsRow{name: "64 hosts, Ctrl-C", hosts: all, program: holdRank, code: 130, within: time.Minute,
 		during: func(r *hostsRun) { r.holds(n); r.bed.signalOn(r.t, -r.job.cmd.Process.Pid, intr) }}
 	for _, row := range []hostsRow{
-		{name: "64 hosts, cold", hosts: all, shows: allRanks},
-		{name: "64 hosts, warm", hosts: all, shows: allRanks},
+		{name: "64 hosts, cold", hosts: all, shows: allRanks, within: 90 * time.Second},
+		{name: "64 hosts, warm", hosts: all, shows: allRanks, within: time.Minute},
 		hold,
-		{name: "48 hosts behind one", hosts: behind, shows: behindRanks,
+		{name: "48 hosts behind one", hosts: behind, shows: behindRanks, within: time.Minute,
 			prepare: sshConfig(1, "Host node* !node2\nProxyJump node2\n"), after: withoutConfig(1)},
 	} {
 		row.run(t, b)
