@@ -25,6 +25,7 @@ var known = []struct {
 	{"No route to host", "is HOST on?", false},
 	{"Name or service not known", "is HOST its name, for its jump host too?", false},
 	{"Network is unreachable", "is HOST on?", false},
+	{"not responding", "does HOST still answer? ssh HOST uptime", false},
 	{"timed out", "is HOST on, and does no firewall close its port 22?", false},
 	{"kex_exchange_identification", manyLogins, true},
 	{"ssh_exchange_identification", manyLogins, true},
