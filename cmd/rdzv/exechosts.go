@@ -3,13 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"debug/elf"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -19,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/files"
@@ -342,8 +337,8 @@ func (h *hostsRun) connect(ctx context.Context) (all []*starter.Connection, err 
 	}
 	o := login.Options{
 		SSH: strings.Fields(cmp.Or(h.options.Hosts.SSH, "ssh")), Binary: "/proc/self/exe",
-		Build: buildOf("/proc/self/exe"), Command: remoteCommand, Environ: h.app.environ,
-		Stderr: remoteWords{h.app.console},
+		Command: remoteCommand, Environ: h.app.environ,
+		Say: func(line string) { h.app.console.Warn("%s", line) },
 	}
 	var here *starter.Connection
 	if h.here >= 0 {
@@ -371,41 +366,6 @@ func (h *hostsRun) connect(ctx context.Context) (all []*starter.Connection, err 
 		}
 	}
 	return all, nil
-}
-
-// remoteWords shows what ssh and agents write to stderr.
-type remoteWords struct{ console *console.Console }
-
-func (w remoteWords) Write(line []byte) (int, error) {
-	w.console.Warn("%s", strings.TrimRight(string(line), "\n"))
-	return len(line), nil
-}
-
-var _ io.Writer = remoteWords{}
-
-// buildOf identifies a build of rdzv by what the linker has noted in it; "" if that is nothing.
-func buildOf(executable string) string {
-	file, err := elf.Open(executable)
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	section := file.Section(".note.go.buildid")
-	if section == nil {
-		return ""
-	}
-	note, err := section.Data()
-	if err != nil || len(note) < 16 {
-		return ""
-	}
-	sum := sha256.Sum256(note)
-	version := strings.Map(func(r rune) rune { // it names a directory: 1.0.0+dirty
-		if r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' {
-			return '-'
-		}
-		return r
-	}, thisBuild().version)
-	return version + "-" + hex.EncodeToString(sum[:8])
 }
 
 // resolveWait is how long a name may take to be resolved: if it takes longer, ssh logs in.

@@ -8,26 +8,18 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
-	"unicode"
 )
 
 // binary is the executable that the hosts run.
 type binary struct {
-	build  func() (string, error) // its build ID
 	size   int64
 	sum    func() (string, error) // its SHA-256
 	packed func() ([]byte, error) // compressed
 }
 
 // readBinary begins to read the executable: its hash is needed when the first host has answered.
-func readBinary(path, build string) (*binary, error) {
-	if strings.ContainsFunc(build, func(r rune) bool {
-		return !strings.ContainsRune("-_.", r) && (r > unicode.MaxASCII || !isAlphanumeric(r))
-	}) {
-		return nil, fmt.Errorf("cannot use build ID %q: it is no file's name", build)
-	}
+func readBinary(path string) (*binary, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read rdzv's executable: %w", err)
@@ -35,15 +27,9 @@ func readBinary(path, build string) (*binary, error) {
 	b := &binary{size: info.Size()}
 	b.sum = sync.OnceValues(func() (string, error) { return sum(path) })
 	b.packed = sync.OnceValues(func() ([]byte, error) { return pack(path) })
-	b.build = func() (string, error) { return build, nil }
-	if build == "" {
-		b.build = b.sum
-	}
 	go b.sum()
 	return b, nil
 }
-
-func isAlphanumeric(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 func sum(path string) (string, error) {
 	f, err := os.Open(path)

@@ -104,13 +104,16 @@ func (s *Session) run(ctx context.Context) *Failure {
 
 // passOn gives a line that ssh or the remote rdzv has written to the caller of All.
 func (s *Session) passOn(line []byte) {
-	if s.all.Stderr == nil {
+	if s.all.Say == nil {
 		return
 	}
-	s.all.stderr.Lock()
-	defer s.all.stderr.Unlock()
-	s.all.Stderr.Write(append([]byte(s.Host.Name+": "), line...))
+	s.all.saying.Lock()
+	defer s.all.saying.Unlock()
+	s.all.Say(s.Host.Name + ": " + strings.TrimRight(string(line), "\n"))
 }
+
+// buildLength is how much of its hash names a copy of the binary.
+const buildLength = 16
 
 // script is the first line for the host, and bootstrap.sh, which it reads and evaluates.
 func (s *Session) script() ([]byte, error) {
@@ -119,12 +122,8 @@ func (s *Session) script() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	build, err := b.build()
-	if err != nil {
-		return nil, err
-	}
 	text := fmt.Sprintf("mark=%s build=%s bytes=%d sum=%s room=%d\n%sexec \"$at\" %s\n",
-		s.mark, build, b.size, sum, b.size/1024+64, bootstrap, shell.Line(s.all.Command...))
+		s.mark, sum[:buildLength], b.size, sum, b.size/1024+64, bootstrap, shell.Line(s.all.Command...))
 	return fmt.Appendf(nil, "eval \"$(head -c %d)\"\n%s", len(text), text), nil
 }
 

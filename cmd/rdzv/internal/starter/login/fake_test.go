@@ -3,6 +3,7 @@ package login
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -83,6 +84,16 @@ func newFake(t *testing.T) *fake {
 	f.program("bin/uname", fakeUname)
 	f.program("bin/gzip", fakeGzip)
 	return f
+}
+
+// build names the directory of a copy of the binary.
+func (f *fake) build() string {
+	f.Helper()
+	text, err := os.ReadFile(f.Binary)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))[:buildLength]
 }
 
 func (f *fake) program(name, text string) {

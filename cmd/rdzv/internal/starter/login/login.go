@@ -4,7 +4,6 @@ package login
 import (
 	"context"
 	"fmt"
-	"io"
 	"os/exec"
 	"sync"
 	"time"
@@ -17,13 +16,12 @@ import (
 type Options struct {
 	SSH     []string // the ssh program and its first arguments; {"ssh"} if it is empty
 	Binary  string   // the executable of this process, for example /proc/self/exe
-	Build   string   // its build ID: letters, digits, "-", "_", "."; "" is its SHA-256
 	Command []string // arguments of the remote rdzv, such as {"remote"}. Others can see them
 	Environ []string // of ssh; nil: that of this process
 
-	// Stderr gets what ssh and the remote rdzv write to stderr once rdzv runs: one whole line per
-	// Write, which begins with "node2: ". nil: nobody
-	Stderr io.Writer
+	// Say gets the lines that ssh and the remote rdzv write to stderr once rdzv runs, one at a time;
+	// each begins with "node2: ". nil: nobody
+	Say func(line string)
 
 	// Here is what the list calls this machine, which the caller starts without ssh; "": it is not
 	// in the list. A host that turns out to be this machine is then refused.
@@ -39,7 +37,7 @@ type starting struct {
 	binary *binary
 	limits *limits
 	first  *first
-	stderr sync.Mutex // one line at a time
+	saying sync.Mutex
 }
 
 // All logs in to all hosts at once, and returns when each of them runs rdzv or has failed. If any
@@ -91,7 +89,7 @@ func newStarting(hs []hosts.Host, o Options) (*starting, error) {
 		return nil, hint.With(fmt.Errorf("cannot log in: %w", err),
 			"install OpenSSH's client, or name another program: --ssh")
 	}
-	b, err := readBinary(o.Binary, o.Build)
+	b, err := readBinary(o.Binary)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +21,7 @@ import (
 func TestColdAndWarm(t *testing.T) {
 	f := newFake(t)
 	hs := []hosts.Host{{Name: "node1"}, {User: "joe", Name: "node2"}, {Name: "node3"}}
-	copied := fmt.Sprintf("home/.cache/rdzv/%x/rdzv", sha256.Sum256([]byte(remote)))
+	copied := "home/.cache/rdzv/" + f.build() + "/rdzv"
 	for _, when := range []string{"cold", "warm"} {
 		for _, s := range f.start(hs...) {
 			if want := filepath.Join(f.dir, s.Host.Name, copied); s.Path != want {
@@ -104,8 +104,8 @@ func TestInPath(t *testing.T) {
 // directories stay.
 func TestOldCopies(t *testing.T) {
 	f := newFake(t)
-	f.Build = "used"
 	f.start(named("node1")...)
+	used := f.build()
 	cache := f.dir + "/node1/home/.cache/rdzv/"
 	for _, build := range []string{"old", "recent"} {
 		f.program("node1/home/.cache/rdzv/"+build+"/rdzv", "old")
@@ -113,21 +113,23 @@ func TestOldCopies(t *testing.T) {
 	f.program("node1/home/.cache/rdzv/store/data", "of a job that runs for long")
 	old, recent := time.Now().AddDate(0, 0, -32), time.Now().AddDate(0, 0, -29)
 	for build, at := range map[string]time.Time{
-		"used": old, "old": old, "store": old, "recent": recent,
+		used: old, "old": old, "store": old, "recent": recent,
 	} {
 		if err := os.Chtimes(cache+build, at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f.start(named("node1")...) // uses "used"
-	f.Build = "new"
+	f.start(named("node1")...) // uses it
+	f.write("remote", remote+"# new\n")
 	f.start(named("node1")...)
 	var got []string
 	entries, _ := os.ReadDir(cache)
 	for _, entry := range entries {
 		got = append(got, entry.Name())
 	}
-	if want := []string{"new", "recent", "store", "used"}; !reflect.DeepEqual(got, want) {
+	want := []string{f.build(), "recent", "store", used}
+	slices.Sort(want)
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("copies: %q, want %q", got, want)
 	}
 }
@@ -307,8 +309,8 @@ func TestStderr(t *testing.T) {
 	f := newFake(t)
 	f.program("remote", "#!/bin/sh\nprintf 'one\\ntw' >&2; sleep 0.1; printf 'o\\r\\nthree' >&2; exit 7")
 	f.write("node1/env", "echo noise >&2")
-	var got recorder
-	f.Stderr = &got
+	var got []string
+	f.Say = func(line string) { got = append(got, line) }
 	sessions, err := All(t.Context(), numbered(1), f.Options)
 	if err != nil {
 		t.Fatal(err)
@@ -317,21 +319,9 @@ func TestStderr(t *testing.T) {
 		t.Errorf("Wait: %v", err)
 	}
 	sessions[0].Close(t.Context())
-	if want := []string{"node1: one\n", "node1: two\n", "node1: three\n"}; !reflect.DeepEqual(got.writes, want) {
-		t.Errorf("writes: %q, want %q", got.writes, want)
+	if want := []string{"node1: one", "node1: two", "node1: three"}; !slices.Equal(got, want) {
+		t.Errorf("lines: %q, want %q", got, want)
 	}
-}
-
-type recorder struct {
-	mu     sync.Mutex
-	writes []string
-}
-
-func (r *recorder) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.writes = append(r.writes, string(p))
-	return len(p), nil
 }
 
 // Close ends an ssh that ignores SIGTERM, and that has not ended because a process of a login file

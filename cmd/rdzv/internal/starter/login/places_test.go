@@ -49,9 +49,10 @@ func TestPlaces(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			f := newFake(t)
-			f.Build = "BUILD"
 			f.write("remote", remote+"exit\n"+incompressible())
-			f.write("node1/foreign/BUILD/rdzv", "#!/bin/sh\n")
+			c.inside = strings.ReplaceAll(c.inside, "BUILD", f.build())
+			c.not = strings.ReplaceAll(c.not, "BUILD", f.build())
+			f.write("node1/foreign/"+f.build()+"/rdzv", "#!/bin/sh\n")
 			if os.Getuid() == 0 {
 				if err := os.Chown(f.dir+"/node1/foreign", 1234, 1234); err != nil {
 					t.Fatal(err)
@@ -65,7 +66,7 @@ func TestPlaces(t *testing.T) {
 				"export FAKE=/opt; PATH=/opt/bin:$PATH; mount -t tmpfs none /tmp; cd /; %s\n", c.inside))
 			if c.want != "" {
 				for _, s := range f.start(numbered(1)...) {
-					if want := c.want + "BUILD/rdzv"; s.Path != want {
+					if want := c.want + f.build() + "/rdzv"; s.Path != want {
 						t.Errorf("rdzv is at %s, want %s", s.Path, want)
 					}
 				}
