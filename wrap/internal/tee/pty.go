@@ -97,9 +97,10 @@ const (
 	ptyRest = 300 * time.Microsecond
 	// bulk is how much is read at once of a worker that writes much. Of what ends within a line then,
 	// the part of the line is shown after partWait unless more of it comes: the reader may have come
-	// in the middle of a write. Otherwise it is meant, as a prompt.
+	// in the middle of a write, whose rest a thread of the kernel passes on, which may have to wait
+	// for a processor. Otherwise it is meant, as a prompt.
 	bulk     = 2 << 10
-	partWait = 4 * time.Millisecond
+	partWait = 50 * time.Millisecond
 )
 
 // readable tells whether a read would not block.
