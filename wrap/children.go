@@ -2,6 +2,7 @@ package wrap
 
 import (
 	"errors"
+	"math"
 	"os"
 	"os/signal"
 	"syscall"
@@ -96,8 +97,8 @@ const (
 	killPause = 2 * time.Millisecond
 	// manyChildren are so many that to look for all after the end of each takes too long.
 	manyChildren = 50
-	// killWait is how long processes may take to die of SIGKILL before they are reported as
-	// survivors: they may belong to another user or hang in the kernel.
+	// killWait is how long no process may die of SIGKILL before the rest are reported as survivors:
+	// they may belong to another user or hang in the kernel. Many take longer on a busy machine.
 	killWait = 3 * time.Second
 )
 
@@ -106,19 +107,20 @@ type killer struct {
 	called time.Duration // when all has returned last; 0 is never
 	until  time.Duration // what has not died by then survives
 	found  int           // how many all has found last
+	fewest int           // the least number that it has found
 	tree   killtree.Killer
 }
 
 // all sends SIGKILL to all processes of the tree. When a child dies, what it has created meanwhile
 // becomes a child of this process: the next call kills it. When the time is over it returns what
-// has not died. The time begins anew if this process was stopped.
+// has not died. The time begins anew when some have died, and if this process was stopped.
 func (k *killer) all(a *attempt) (survivors []int, over bool) {
 	now := boottime.Now()
 	if k.found > manyChildren && now-k.called < killPause {
 		return nil, false
 	}
 	if now-k.called > killWait/2 {
-		k.until = now + killWait
+		k.fewest = math.MaxInt
 		for i := range a.states {
 			if s := &a.states[i]; s.runs() && !a.terminal {
 				_ = syscall.Kill(-s.pid, syscall.SIGKILL)
@@ -126,15 +128,22 @@ func (k *killer) all(a *attempt) (survivors []int, over bool) {
 		}
 	}
 	survivors = k.tree.Kill(ownChildren)
-	k.found = len(survivors)
+	over = k.isOver(now, len(survivors))
 	for _, pid := range survivors {
 		if s := a.find(pid); s != nil {
 			s.signalled = true
 		}
 	}
-	over = now >= k.until
 	k.called = boottime.Now()
 	return survivors, over
+}
+
+// isOver notes how many are left now.
+func (k *killer) isOver(now time.Duration, left int) bool {
+	if k.found = left; left < k.fewest {
+		k.fewest, k.until = left, now+killWait
+	}
+	return now >= k.until
 }
 
 // looksPerLimit is how often a runner looks, in the time that a process may be stopped, whether it

@@ -70,7 +70,8 @@
 //	ended
 //	a process survives SIGKILL    results, a *SurvivorError for  it is left running
 //	for 3 s (another user's, or   each such process
-//	hanging in the kernel)
+//	hanging in the kernel), in
+//	which no other one has died
 //	the agent dies, or is stopped -                              SIGKILL to all, also to the
 //	alone for FrozenLimit                                        agent, sent by the runner, which
 //	                                                             writes to logs what is left

@@ -3,6 +3,7 @@ package parent
 import (
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"syscall"
@@ -13,7 +14,7 @@ import (
 )
 
 const (
-	// sweepWait is how long processes may take to die of SIGKILL.
+	// sweepWait is how long no process may die of SIGKILL before the rest are left.
 	sweepWait = 3 * time.Second
 	// sweepInterval is how often sweep checks whether they have, and whether there are others.
 	sweepInterval = time.Millisecond
@@ -39,8 +40,12 @@ func childrenExcept(some map[int]bool) map[int]bool {
 func (r *Runner) sweep() {
 	r.Statuses = map[int]syscall.WaitStatus{}
 	empty := 0 // how often in succession there were none: one that is adopted meanwhile may be missing
-	for until := time.Now().Add(sweepWait); ; time.Sleep(sweepInterval) {
+	until, fewest := time.Now().Add(sweepWait), math.MaxInt
+	for ; ; time.Sleep(sweepInterval) {
 		left, err := r.kill()
+		if err == nil && len(left) < fewest {
+			until, fewest = time.Now().Add(sweepWait), len(left)
+		}
 		for _, pid := range left {
 			var status syscall.WaitStatus
 			if got, _ := syscall.Wait4(pid, &status, syscall.WNOHANG, nil); got == pid {
