@@ -157,7 +157,7 @@ PARTS = dict(
         "without this time). All hosts share the cores of this machine. openmpi-ssh is mpirun, "
         "rdzv-mpirun-ssh mpirun with rdzv exec, which are installed on all hosts; rdzv-hosts is "
         "--hosts after the first job, and rdzv-hosts-cold sends the binary to the hosts first.",
-        "ssh --n 2,8,64 --limit 120", "openmpi-ssh,rdzv-mpirun-ssh,rdzv-hosts,rdzv-hosts-cold",
+        "ssh --n 2,8,64 --limit 120", "openmpi-ssh,rdzv-mpirun-ssh,rdzv-hosts-cold,rdzv-hosts",
         [("seconds until the first line", "first_s", "n"),
          ("seconds until all have printed one", "last_s", "n"), ("seconds until the end", "end_s", "n")],
         reps=5, against="rdzv-hosts=rdzv-mpirun-ssh,rdzv-mpirun-ssh=openmpi-ssh"),
