@@ -42,7 +42,9 @@ type hostsRun struct {
 	report  *files.Report
 	written []byte   // of the report, by the first node
 	events  *os.File // nil until the first one comes
-	checked []byte   // the report of check, by the first node
+	// eventsLost says that the file of events cannot be written.
+	eventsLost bool
+	checked    []byte // the report of check, by the first node
 }
 
 // newHostsRun is nil unless the flags name hosts. It is for the command to say what else is wrong
@@ -314,15 +316,19 @@ func (h *hostsRun) write(file string, text []byte) {
 		h.written = append(h.written, text...)
 		return
 	}
+	if h.eventsLost {
+		return
+	}
 	var err error
 	if h.events == nil {
-		h.events, err = files.OpenToAppend(h.options.Output.EventFile)
+		h.events, err = files.OpenToAppend(file)
 	}
 	if err == nil {
 		_, err = h.events.Write(text)
 	}
 	if err != nil {
-		h.app.console.HintOnce(fmt.Sprintf("cannot write events to %q: %v", file, files.Cause(err)))
+		h.eventsLost = true
+		h.app.console.Warn("cannot write events to %q: %v", file, files.Cause(err))
 	}
 }
 

@@ -26,17 +26,13 @@ type said struct {
 func (w *words) line(node, speaker int, l Line) {
 	c := w.console
 	switch {
-	case l.Record.IsStatus():
+	case l.About == Job || l.Record.IsStatus():
 		if node == speaker {
 			c.Show(l.Record)
 		}
 	case l.About == Node:
 		if !slices.Contains(w.shown, l.Record) {
 			w.shown = append(w.shown, l.Record)
-			c.Show(l.Record)
-		}
-	case l.About == Job:
-		if node == speaker {
 			c.Show(l.Record)
 		}
 	case l.About == Failure:
@@ -46,6 +42,7 @@ func (w *words) line(node, speaker int, l Line) {
 	case !w.over:
 		w.ends = append(w.ends, said{node, l})
 		if node == speaker && l.About == Ended {
+			w.over = true
 			w.show(node)
 		} else if node == speaker && w.timer == nil {
 			w.timer = time.NewTimer(failedWait)
@@ -71,7 +68,7 @@ func (w *words) show(node int) {
 			w.console.Show(s.line.Record)
 		}
 	}
-	w.over, w.ends = true, nil
+	w.ends = nil
 }
 
 // late delivers when the line about a failure is to be shown.
@@ -85,18 +82,14 @@ func (w *words) late() <-chan time.Time {
 // showFailed shows the line about a failure: the report takes its time.
 func (w *words) showFailed() {
 	if !w.over && len(w.ends) > 0 {
-		for _, s := range w.ends {
-			if s.node == w.ends[0].node {
-				w.console.Show(s.line.Record)
-			}
-		}
-		w.ends = nil
+		w.show(w.ends[0].node)
 	}
 }
 
 // end shows what has been held back.
 func (w *words) end() {
 	if !w.over && len(w.ends) > 0 {
+		w.over = true
 		w.show(slices.MinFunc(w.ends, func(a, b said) int { return a.node - b.node }).node)
 	}
 }

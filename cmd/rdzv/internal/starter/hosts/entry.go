@@ -15,14 +15,6 @@ const maxWorkers = 1023
 
 // parseHost reads [user@]host[:workers].
 func parseHost(text string) (Host, error) {
-	if rest, isURL := strings.CutPrefix(text, "ssh://"); isURL {
-		name := strings.TrimRight(rest, "/")
-		if at := strings.LastIndexByte(name, ':'); at > strings.LastIndexByte(name, ']') {
-			name = name[:at]
-		}
-		return Host{}, refusal(text, "it is a URL",
-			"write "+name+"; "+portHint(name[strings.LastIndexByte(name, '@')+1:]))
-	}
 	h, rest := Host{}, text
 	if at := strings.LastIndexByte(text, '@'); at >= 0 {
 		h.User, rest = text[:at], text[at+1:]
@@ -125,10 +117,6 @@ func plain(name string) bool {
 func parseLine(line string) (Host, error) {
 	line = strings.Join(strings.Fields(strings.ReplaceAll(line, "=", " = ")), " ")
 	words := strings.Split(strings.ReplaceAll(line, " = ", "="), " ")
-	if strings.EqualFold(words[0], "rank") {
-		return Host{}, refusal(line, "it is a line of a rank file",
-			"write a line \"node1 slots=4\" for each host")
-	}
 	h, err := parseHost(words[0])
 	if err != nil {
 		return Host{}, err
