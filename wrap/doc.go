@@ -52,7 +52,8 @@
 //	                              results, nil                   descendants left by ended ones,
 //	                                                             SIGKILL to all after LeaseGrace;
 //	                                                             if it ends while this process and
-//	                                                             the workers are stopped, SIGSTOP
+//	                                                             the workers, or what they have
+//	                                                             left, are stopped, SIGSTOP
 //	                                                             to all as soon as they are
 //	                                                             continued, and then SIGCONT after
 //	                                                             Renew, or SIGKILL after Revoke or

@@ -12,8 +12,9 @@ import (
 
 // When a lease is over the workers receive SIGTERM, and after the grace everything is killed.
 //
-// If this process, or all workers, were stopped meanwhile, the lease may be renewed as soon as they
-// run again: then the whole tree is stopped (SIGSTOP) until it is, or until the tree ends.
+// If this process, or all workers, were stopped meanwhile, or when these have ended all that they
+// have left, the lease may be renewed as soon as they run again: then the whole tree is stopped
+// (SIGSTOP) until it is, or until the tree ends.
 
 // hold is what becomes of a lease.
 type hold struct {
@@ -110,7 +111,8 @@ func (a *attempt) checkLease() {
 	}
 }
 
-// areSuspended tells whether all workers are stopped, as by Ctrl-Z, to be continued later.
+// areSuspended tells whether all workers or, when these have ended, all that they have left, are
+// stopped, as by Ctrl-Z, to be continued later.
 func (a *attempt) areSuspended() bool {
 	some := false
 	for i := range a.states {
@@ -120,6 +122,20 @@ func (a *attempt) areSuspended() bool {
 			return false
 		}
 		some = some || s.runs()
+	}
+	return some || a.orphansAreStopped()
+}
+
+// orphansAreStopped tells whether there are orphans, and all are stopped, not by stopAll.
+func (a *attempt) orphansAreStopped() (some bool) {
+	for _, pid := range a.orphans() {
+		switch p, err := procfs.Read(procfs.System, pid); {
+		case err != nil, p.State == 'Z', p.State == 'X':
+		case p.State != 'T', a.lease.stopped[pid] != 0:
+			return false
+		default:
+			some = true
+		}
 	}
 	return some
 }

@@ -104,8 +104,8 @@ func TestFrozenWithOrphans(t *testing.T) {
 	nothingLeft(t)
 	agent, out := startLingering(t, leavesSaving, leaseTime, time.Second)
 	out.inAnyOrder("ready", "ended")
-	// The loop runs sleep again and again.
-	syscall.Kill(agent, syscall.SIGSTOP)
+	// The loop runs sleep again and again. The agent is stopped last: it may not be stopped alone for
+	// longer than the limit.
 	var all []int
 	eventually(t, "the descendants are stopped", func() bool {
 		run := false
@@ -117,7 +117,8 @@ func TestFrozenWithOrphans(t *testing.T) {
 		}
 		return !run && len(all) > 0
 	})
-	time.Sleep(stopTime)
+	syscall.Kill(agent, syscall.SIGSTOP)
+	time.Sleep(stopTime + time.Second) // the grace after the lease
 	for _, pid := range append(all, agent) {
 		syscall.Kill(pid, syscall.SIGCONT)
 	}
