@@ -10,14 +10,10 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"strconv"
 	"syscall"
 )
-
-// System is the /proc of this system.
-var System = os.DirFS("/proc")
 
 // A Process is the content of /proc/PID/stat.
 type Process struct {
