@@ -5,6 +5,7 @@
 package killtree
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"syscall"
@@ -14,43 +15,64 @@ import (
 	"rdzv/internal/procfs"
 )
 
-// Killer kills children of this process, a child subreaper, and what is below them.
+// Killer kills children of this process, a child subreaper, and what is below them. It is used for
+// seconds: a pid is that of one process.
 type Killer struct {
-	killed map[int]bool // children, with all below them
+	killed map[int]bool // nothing below these is still to be killed
 }
 
 const (
-	// passes are how often in succession Kill looks for what has become a child meanwhile.
-	passes = 3
+	// passes are how often in succession Kill looks for what was created meanwhile.
+	passes = 4
 	// mostBelow is how many pidfds a pass opens.
 	mostBelow = 256
 )
 
-// Kill sends SIGKILL to the children that list returns, and to what is below those that it did not
-// return before. What is created meanwhile may be missing: it becomes a child when its parent dies,
-// which Kill does not wait for. It returns the last list.
+// Kill sends SIGKILL to the children that list returns and to all below them, until it finds none
+// that has not received it. What has received it cannot create another process: Kill does not wait
+// until it has ended, which takes long on a busy machine. It returns the last list.
 //
 // The caller must not reap the children meanwhile.
 func (k *Killer) Kill(list func() []int) (pids []int) {
-	for more, n := true, 0; more && n < passes; n++ {
-		pids, more = list(), false
-		before, below := k.killed, []process(nil)
-		k.killed = map[int]bool{}
-		for _, pid := range pids {
-			if k.killed[pid] = true; !before[pid] {
-				more = true
-				below = append(below, process{pid, child}.below(mostBelow-len(below))...)
-			}
+	found := map[int]bool{}
+	pids = list()
+	for n, more := 0, true; more && n < passes; n++ {
+		below, before := k.below(pids), len(found)
+		if n > 0 { // with what has lost its parent before it was looked for there
+			pids = list()
 		}
 		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			if _ = syscall.Kill(pid, syscall.SIGKILL); !k.killed[pid] {
+				found[pid] = true
+			}
 		}
 		for _, p := range below {
 			_ = unix.PidfdSendSignal(p.fd, unix.SIGKILL, nil, 0)
 			_ = unix.Close(p.fd)
+			found[p.pid] = true
+		}
+		if more = len(found) > before; !more {
+			k.add(found)
 		}
 	}
 	return pids
+}
+
+// below are the processes below children that may not have received SIGKILL.
+func (k *Killer) below(children []int) (all []process) {
+	for _, pid := range children {
+		if !k.killed[pid] {
+			all = append(all, process{pid, child}.below(mostBelow-len(all))...)
+		}
+	}
+	return all
+}
+
+func (k *Killer) add(pids map[int]bool) {
+	if k.killed == nil {
+		k.killed = map[int]bool{}
+	}
+	maps.Copy(k.killed, pids)
 }
 
 // process is one with a pidfd, which is never that of another process that gets the same pid.

@@ -2,9 +2,13 @@ package killtree
 
 import (
 	"bufio"
+	"fmt"
+	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,6 +65,53 @@ func TestBelow(t *testing.T) {
 	for _, p := range below {
 		_ = unix.Close(p.fd)
 	}
+}
+
+// TestCreatedMeanwhile: a process that is created after the others have been listed is killed too,
+// before the end of its parent.
+func TestCreatedMeanwhile(t *testing.T) {
+	for range 10 {
+		cmd := start(t, "echo ready; while :; do sleep 1000 & done")
+		time.Sleep(20 * time.Millisecond)
+		new(Killer).Kill(func() []int {
+			own, _ := procfs.Children(procfs.System, os.Getpid())
+			return own
+		})
+		all := descendants(os.Getpid())
+		for _, pid := range all {
+			if !isKilled(pid) {
+				t.Errorf("process %d, one of %d, has not received SIGKILL", pid, len(all))
+			}
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		_ = cmd.Wait()
+		for _, pid := range all {
+			_, _ = syscall.Wait4(pid, nil, 0, nil)
+		}
+	}
+}
+
+// isKilled tells whether a process has ended, or is about to because of SIGKILL.
+func isKilled(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return true
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch name {
+		case "State":
+			if value[0] == 'Z' || value[0] == 'X' {
+				return true
+			}
+		case "SigPnd", "ShdPnd":
+			if set, _ := strconv.ParseUint(value, 16, 64); set&(1<<(syscall.SIGKILL-1)) != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // TestMany: no more than some pidfds are opened.
