@@ -117,12 +117,13 @@ func (j *job) workersRun() bool {
 func (j *job) kill(chosen victims, killed *proctest.Kills) {
 	begun, n := time.Now(), 0
 	for i, v := range chosen.list {
-		if v.after > 0 && !j.hasHad(v, chosen.list[i-1].pid) || proctest.HasEnded(v.pid) {
-			continue
+		had := ""
+		if v.after > 0 {
+			had = fmt.Sprint(", of which it had a processor for ", j.awaitTime(v, chosen.list[i-1].pid))
 		}
-		if trySignal(v.pid, syscall.SIGKILL) == nil {
+		if !proctest.HasEnded(v.pid) && trySignal(v.pid, syscall.SIGKILL) == nil {
 			n++
-			j.t.Logf("%s: killed the %s %d after %v", chosen.name, v.kind, v.pid, time.Since(begun))
+			j.t.Logf("%s: killed the %s %d after %v%s", chosen.name, v.kind, v.pid, time.Since(begun), had)
 		}
 	}
 	killed.Add(chosen.name, len(chosen.list), n)
@@ -156,14 +157,14 @@ func (j *job) named(name string) (all []victim) {
 	return all
 }
 
-// hasHad waits until a victim has had the processor for its time since the last one has ended. It is
-// false if it has ended before.
-func (j *job) hasHad(v victim, last int) bool {
+// awaitTime waits until a victim has had a processor for its time since the last one has ended, and
+// returns how long it has had one, 0 if it has ended before.
+func (j *job) awaitTime(v victim, last int) time.Duration {
 	j.t.Helper()
 	if !eventually(waitLimit, func() bool { return proctest.HasEnded(last) }) {
 		j.t.Errorf("process %d has not died of SIGKILL", last)
 	}
-	return proctest.HasHad(v.pid, v.after)
+	return proctest.AwaitProcessorTime(v.pid, v.after)
 }
 
 // runnerBelow is the runner of an agent or a stub, 0 if it has none.

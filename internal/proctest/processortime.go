@@ -17,20 +17,22 @@ func HasEnded(pid int) bool {
 	return err != nil || p.State == 'X' || p.State == 'Z' && len(threads) <= 1
 }
 
-// HasHad waits until a process has had a processor for a time, which takes longer on a busy
-// machine. It returns false if the process ends before, or has nothing to do for a minute.
-func HasHad(pid int, d time.Duration) bool {
+// AwaitProcessorTime waits until a process has had a processor for a time, which takes longer on a
+// busy machine, and returns how long it has had one. It is 0 if the process ends before, or has
+// nothing to do for a minute.
+func AwaitProcessorTime(pid int, d time.Duration) time.Duration {
 	late := time.Now().Add(time.Minute)
 	for begun := processorTime(pid); time.Now().Before(late); time.Sleep(100 * time.Microsecond) {
+		had := processorTime(pid) - begun
 		p, err := procfs.Read(procfs.System, pid)
 		if err != nil || p.State == 'Z' || p.State == 'X' {
-			return false
+			return 0
 		}
-		if processorTime(pid)-begun >= d {
-			return true
+		if had >= d {
+			return had
 		}
 	}
-	return false
+	return 0
 }
 
 // processorTime is what the threads of a process have had so far.

@@ -131,11 +131,12 @@ func (p prey) later() prey {
 	return p
 }
 
-// awaitTime waits until the process has had its time, or has ended, after another one has ended.
-func (p prey) awaitTime(t *testing.T, other int) {
+// awaitTime waits until the process has had its time, or has ended, after another one has ended. It
+// returns the time.
+func (p prey) awaitTime(t *testing.T, other int) time.Duration {
 	t.Helper()
 	eventually(t, "the victim before has ended", func() bool { return proctest.HasEnded(other) })
-	proctest.HasHad(p.pid, p.after)
+	return proctest.AwaitProcessorTime(p.pid, p.after)
 }
 
 // runner is that of an agent or a task.
@@ -211,12 +212,17 @@ func killSome(t *testing.T, killed *proctest.Kills) (survivors int) {
 	for _, c := range choices {
 		n := 0
 		for i, v := range c.victims {
+			had := time.Duration(0)
 			if v.after > 0 && c.victims[i-1].pid != 0 {
-				v.awaitTime(t, c.victims[i-1].pid)
+				had = v.awaitTime(t, c.victims[i-1].pid)
 			}
 			if v.kill() {
 				n++
-				report += fmt.Sprintf("%s: %s %d after %v\n", c.name, v.kind, v.pid, time.Since(begun))
+				report += fmt.Sprintf("%s: %s %d after %v", c.name, v.kind, v.pid, time.Since(begun))
+				if had > 0 {
+					report += fmt.Sprintf(", of which it had a processor for %v", had)
+				}
+				report += "\n"
 			}
 		}
 		killed.Add(c.name, len(c.victims), n)
