@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -342,7 +341,7 @@ func (h *hostsRun) connect(ctx context.Context) (all []*starter.Connection, err 
 		}
 	}
 	o := login.Options{
-		SSH: strings.Fields(cmp.Or(h.options.Hosts.SSH, "ssh")), Binary: "/proc/self/exe",
+		SSH: strings.Fields(h.options.Hosts.SSH), Binary: "/proc/self/exe",
 		Command: remoteCommand, Environ: h.app.environ,
 		Say: func(line string) { h.app.console.Warn("%s", line) },
 	}
