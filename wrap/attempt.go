@@ -193,7 +193,7 @@ func (a *attempt) untilTimer() time.Duration {
 		wait = min(wait, killPause)
 	case a.phase != atWork:
 		wait = min(wait, time.Until(a.scanned.Add(10*time.Millisecond)))
-	case q.next < len(a.states) && !q.starts && a.lease.stopped == nil:
+	case q.next < len(a.states) && !q.starts && a.lease.stopped == nil && !a.isJobStopped():
 		wait = min(wait, q.untilNext())
 	}
 	a.lease.sleep(wait)
@@ -310,18 +310,23 @@ func (a *attempt) suspended(s *state, signal syscall.Signal) {
 	}
 }
 
-// reportSuspended reports it if a terminal or a shell has stopped all running workers.
-func (a *attempt) reportSuspended() {
-	some := false
+// isJobStopped tells whether a terminal or a shell has stopped all running workers. No other one is
+// started then.
+func (a *attempt) isJobStopped() (some bool) {
 	for i := range a.states {
 		if w := &a.states[i]; w.runs() {
 			if !w.byShell {
-				return
+				return false
 			}
 			some = true
 		}
 	}
-	if some && !a.queue.starts {
+	return some
+}
+
+// reportSuspended reports it if a terminal or a shell has stopped all running workers.
+func (a *attempt) reportSuspended() {
+	if a.isJobStopped() && !a.queue.starts {
 		a.reports.add(func() { // before the shell writes its prompt
 			a.outputs.awaitIdle()
 			a.supervisor.send(suspended, nil)
@@ -343,6 +348,7 @@ func (a *attempt) changedEarly(pid int, status syscall.WaitStatus) {
 	if p, err := procfs.Read(procfs.System, pid); err == nil && p.Name == parent.Name {
 		a.lastStop = jobStop{status.StopSignal(), time.Now()}
 		_ = syscall.Kill(pid, syscall.SIGCONT)
+		delete(a.early, pid)
 	}
 }
 

@@ -26,7 +26,7 @@ func (q *queue) startNow() { clear(q.startAt) }
 func (a *attempt) startNext() {
 	q := &a.queue
 	if q.next == len(a.states) || q.starts || q.untilNext() > 0 || a.lease.limit.over() ||
-		a.phase != atWork {
+		a.phase != atWork || a.isJobStopped() {
 		return
 	}
 	q.starts = true

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdzv/internal/procfs"
 )
 
 // TestStartAt: a worker starts at its time, and so do those after it.
@@ -147,4 +149,31 @@ func TestSignalBeforeStartAt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A worker is not started while a shell has stopped the others, but when they are continued.
+func TestStartAtWhileStopped(t *testing.T) {
+	nothingLeft(t)
+	out, l := lines(t)
+	first, second := sh(t, "kill -TSTP $$; echo first; exec sleep 1000"), sh(t, "echo second")
+	first.Stdout, second.Stdout = out, out
+	second.StartAt = time.Now().Add(time.Hour)
+	started, startNow := make(chan int, 2), make(chan struct{})
+	r := begin(t, Tree{
+		Workers: []Worker{first, second}, StartNow: startNow,
+		Started: func(_, pid int) { started <- pid },
+	})
+	pid := <-started
+	eventually(t, "the first is stopped", func() bool { return procfs.IsStopped(procfs.System, pid) })
+	time.Sleep(time.Second) // until the runner knows it
+	close(startNow)
+	select {
+	case <-started:
+		t.Error("the second is started while the first is stopped")
+	case <-time.After(2 * time.Second):
+	}
+	_ = syscall.Kill(pid, syscall.SIGCONT)
+	l.inAnyOrder("first", "second")
+	r.kill()
+	_, _ = r.wait()
 }
