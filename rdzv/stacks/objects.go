@@ -59,6 +59,8 @@ func (in *inspection) object(fd int) (kind, name string) {
 	switch anonymous, _, _ := strings.Cut(target, ":["); {
 	case anonymous == "pipe":
 		return "a pipe", ""
+	case strings.HasPrefix(target, "/dev/pts/"), strings.HasPrefix(target, "/dev/tty"):
+		return "a terminal", target
 	case strings.HasPrefix(target, "/dev/"):
 		return "a device", target
 	case strings.HasPrefix(target, "/"):

@@ -44,7 +44,7 @@ func process(pid int, state, call, wchan string) fstest.MapFS {
 	}
 	for fd, target := range map[string]string{
 		"3": "/data/shard-2.bin", "4": "pipe:[17]", "5": "socket:[71]", "6": "socket:[72]",
-		"7": "/dev/nvidia0", "8": "anon_inode:[eventfd]",
+		"7": "/dev/nvidia0", "8": "anon_inode:[eventfd]", "10": "/dev/pts/3",
 	} {
 		proc[dir+"fd/"+fd] = &fstest.MapFile{Mode: fs.ModeSymlink, Data: []byte(target)}
 	}
@@ -84,6 +84,7 @@ func TestThread(t *testing.T) {
 		"S 45 0x5 0x2 0x3":     {Does: "receiving from torch's store in rank 0 (recvfrom)"},
 		"S 45 0x6 0x2 0x3":     {Does: "receiving from a socket (recvfrom)"},
 		"S 16 0x7 0x2 0x3":     {Does: "calling the driver of a device (ioctl)"},
+		"S 1 0xa 0x2 0x3":      {Does: "writing to a terminal (write)"},
 		"S 7 0x40 0x1 0x3":     {Does: "waiting for events on torch's store in rank 0 (poll)"},
 		"S 232 0x9 0x1 0x3":    {Does: "waiting for events on torch's store in rank 0 (epoll_wait)"},
 		"S 7 0x400000 0x1 0x3": {Does: "waiting for events (poll)"},
@@ -106,6 +107,8 @@ func TestThread(t *testing.T) {
 			want.Object = "/data/shard-2.bin"
 		case strings.Contains(want.Does, "device"):
 			want.Object = "/dev/nvidia0"
+		case strings.Contains(want.Does, "terminal"):
+			want.Object = "/dev/pts/3"
 		}
 		if got != want {
 			t.Errorf("%s %s: got %+v, want %+v", state, call, got, want)
