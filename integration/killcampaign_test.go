@@ -55,6 +55,9 @@ func TestKillCampaign(t *testing.T) {
 			scenarios = append(scenarios, scenario{fmt.Sprint(launcher, i), func(t *testing.T) {
 				// Without a launcher nobody tells an agent of one that was killed before it joined.
 				flags := []string{"--grace", "500ms", "--peer-timeout", "3s", "--join-timeout", "10s"}
+				if launcher == "direct" { // one user does not have jobs with different tokens
+					flags = append(flags, "--job", fmt.Sprint("campaign", i))
+				}
 				j := c.startJob(t, launcher, 1, flags, program)
 				if torch {
 					j.waitForBatch()
