@@ -206,10 +206,12 @@ type victims struct {
 	list []victim
 }
 
-// later is for the second of an agent or a stub and its runner, which needs 1 to 2 ms of a processor
-// to kill everything. On a busy machine it may have to wait for that processor for much longer.
+// later is for the second of an agent or a stub and its runner, for which nothing is promised before it has
+// had a processor for 4 ms. It needs 1 to 2 ms to kill everything, and more on a very busy machine: at
+// a load of 70 on 2 processors something was left after 2.6 ms. There it may have to wait for that
+// processor for much longer.
 func (v victim) later() victim {
-	v.after = 2*time.Millisecond + rand.N(4*time.Millisecond)
+	v.after = 4*time.Millisecond + rand.N(4*time.Millisecond)
 	return v
 }
 

@@ -13,7 +13,7 @@
 // contain that of the program. If the agent dies, the runner reads end of file from their socket
 // and kills the tree. If the runner dies, the workers die with it (PR_SET_PDEATHSIG), and the agent
 // adopts their descendants and kills them. Only if the second of agent and runner is killed before
-// it has had a processor for about 2 ms since the first has ended, descendants may survive.
+// it has had a processor for about 4 ms since the first has ended, descendants may survive.
 //
 // A runner can belong to another process, a task (StartTaskRunner, NewRunner): then the task is its
 // parent, which does what is said here of the death of a runner, and the agent orders what it runs.

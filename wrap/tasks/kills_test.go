@@ -124,10 +124,12 @@ type prey struct {
 	idle  bool          // it is a runner without a worker yet: its stub starts another one
 }
 
-// later is for the second of a runner and its parent, which needs 1 to 2 ms of a processor to kill
-// everything. On a busy machine it may have to wait for that processor for much longer.
+// later is for the second of a runner and its parent, for which nothing is promised before it has
+// had a processor for 4 ms. It needs 1 to 2 ms to kill everything, and more on a very busy machine: at
+// a load of 70 on 2 processors something was left after 2.6 ms. There it may have to wait for that
+// processor for much longer.
 func (p prey) later() prey {
-	p.after = 2*time.Millisecond + rand.N(4*time.Millisecond)
+	p.after = 4*time.Millisecond + rand.N(4*time.Millisecond)
 	return p
 }
 
