@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/parent"
 )
@@ -103,6 +105,24 @@ func runnerOf(t *testing.T, agent int) (pid int) {
 		t.Fatalf("agent %d has no runner among %v", agent, named(children))
 	}
 	return pid
+}
+
+// TestAgentDiesWhileRunnerIsStopped: nothing is left, also if the kernel does not continue the runner
+// as part of an orphaned process group: it is adopted by this process, which is in its session.
+func TestAgentDiesWhileRunnerIsStopped(t *testing.T) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) })
+	nothingLeft(t)
+	cmd, _ := startAgent(t, 1, nil)
+	runner := runnerOf(t, cmd.Process.Pid)
+	t.Cleanup(func() { _ = syscall.Kill(runner, syscall.SIGKILL) })
+	_ = syscall.Kill(runner, syscall.SIGSTOP)
+	eventually(t, "the runner is stopped", func() bool { return procfs.IsStopped(procfs.System, runner) })
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	eventually(t, "the runner has ended", func() bool { return dead(runner) })
 }
 
 // dead reports whether pid has ended.

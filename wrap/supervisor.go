@@ -56,6 +56,8 @@ func inherited(args []string) (sockets []int, ok bool) {
 // return.
 func superviseAs(sockets []int) {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // it has succeeded in the parent
+	// If this process is stopped when its parent dies, it is continued, to kill the tree.
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGCONT), 0, 0, 0)
 	setName(parent.Name)
 	surviveSignals()
 	s := &supervisor{
