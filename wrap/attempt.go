@@ -168,7 +168,7 @@ func (a *attempt) finish(survivors []int) {
 			held.Close()
 		}
 		a.reports.add(func() { // after the losses that close has found
-			a.supervisor.send(treeEnded, m)
+			a.send(treeEnded, m)
 			if hangs {
 				os.Exit(0)
 			}
@@ -279,7 +279,7 @@ func (a *attempt) ended(i int, result Result) {
 		}
 		m.Output.Worker = i
 		m.Result, m.Err, m.Unread = result, failureOf(result.Err), failureOf(s.unread)
-		a.supervisor.send(ended, m)
+		a.send(workerEnded, m)
 	})
 }
 
@@ -329,7 +329,7 @@ func (a *attempt) reportSuspended() {
 	if a.isJobStopped() && !a.queue.starts {
 		a.reports.add(func() { // before the shell writes its prompt
 			a.outputs.awaitIdle()
-			a.supervisor.send(suspended, nil)
+			a.send(allSuspended, nil)
 		})
 	}
 }

@@ -69,13 +69,13 @@ func (c *call) take(f *frames.Frame) (err error) {
 			c.terminal = m.Terminal
 			close(c.begun)
 		}
-	case started:
+	case workerStarted:
 		var m startMessage
 		if err = f.Decode(&m); err == nil && c.has(m.Worker) {
 			c.tree.Workers[m.Worker].LastOutput.begin(m.AllRead)
 			c.started(m)
 		}
-	case ended:
+	case workerEnded:
 		var m endMessage
 		if err = f.Decode(&m); err == nil && c.has(m.Worker) {
 			m.Result.Err, m.Result.Unread = m.Err.error(), m.Unread.error()
@@ -102,7 +102,7 @@ func (c *call) take(f *frames.Frame) (err error) {
 		if err = f.Decode(&m); err == nil && c.has(m.Worker) {
 			c.wrote(m)
 		}
-	case suspended:
+	case allSuspended:
 		c.suspend()
 	case treeEnded:
 		var m doneMessage

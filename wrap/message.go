@@ -28,16 +28,16 @@ const (
 
 // Reports of a runner.
 const (
-	treeBegun   uint8 = 64 + iota // begunMessage
-	started                       // startMessage
-	ended                         // endMessage
-	dumpsFollow                   // []Dump
-	logLost                       // lossMessage
-	outputLost                    // lossMessage
-	wrote                         // outputMessage
-	suspended                     // a terminal or a shell has stopped all running workers
-	treeEnded                     // doneMessage
-	answered                      // answer
+	treeBegun     uint8 = 64 + iota // begunMessage
+	workerStarted                   // startMessage
+	workerEnded                     // endMessage
+	dumpsFollow                     // []Dump
+	logLost                         // lossMessage
+	outputLost                      // lossMessage
+	wrote                           // outputMessage
+	allSuspended                    // a terminal or a shell has stopped all running workers
+	treeEnded                       // doneMessage
+	answered                        // answer
 )
 
 // treeMessage is a Tree, with its files in the order of their numbers in Files. JSON would change

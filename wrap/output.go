@@ -358,7 +358,7 @@ func (o *outputs) report(i int) {
 	}
 	o.attempt.reports.add(func() {
 		s.reporting.Store(false)
-		o.attempt.supervisor.send(wrote, o.message(i))
+		o.attempt.send(wrote, o.message(i))
 	})
 }
 

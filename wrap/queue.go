@@ -63,10 +63,11 @@ func (a *attempt) started(r startResult) {
 	}
 	s.pid, s.startedAt = r.pid, r.at
 	a.running++
-	a.report(started, startMessage{r.worker, r.pid, instantOf(r.at), a.outputs.readsAll(r.worker)})
+	allRead := a.outputs.readsAll(r.worker)
+	a.report(workerStarted, startMessage{r.worker, r.pid, instantOf(r.at), allRead})
 	for n, missed := 1, q.missed; missed != 0; n, missed = n+1, missed>>1 {
 		if missed&1 != 0 {
-			a.send(s, syscall.Signal(n), false)
+			a.signal(s, syscall.Signal(n), false)
 		}
 	}
 	switch {

@@ -10,8 +10,8 @@ import (
 	"rdzv/internal/procfs"
 )
 
-// send sends a signal to a worker, or with group to its process group, if it has one of its own.
-func (a *attempt) send(s *state, signal syscall.Signal, group bool) {
+// signal sends a signal to a worker, or with group to its process group, if it has one of its own.
+func (a *attempt) signal(s *state, signal syscall.Signal, group bool) {
 	if !s.runs() {
 		return
 	}
@@ -27,22 +27,22 @@ func (a *attempt) send(s *state, signal syscall.Signal, group bool) {
 // end sends s, a signal to end, and continues the worker if it is suspended, so that it can handle
 // that.
 func (a *attempt) end(s *state, signal syscall.Signal) {
-	a.send(s, signal, a.endGroups && signal == syscall.SIGTERM && a.hasGroups())
+	a.signal(s, signal, a.endGroups && signal == syscall.SIGTERM && a.hasGroups())
 	s.signalled = true
 	a.wake(s)
 }
 
 func (a *attempt) wake(s *state) {
 	if s.suspended {
-		a.send(s, syscall.SIGCONT, false)
+		a.signal(s, syscall.SIGCONT, false)
 	}
 }
 
 // hasGroups says whether signals are for the process groups of the workers.
 func (a *attempt) hasGroups() bool { return a.tree.Signalled == Launched && !a.terminal }
 
-// signal sends a signal to the workers that have not received it.
-func (a *attempt) signal(e Event) {
+// forward sends a signal to the workers that have not received it.
+func (a *attempt) forward(e Event) {
 	switch e.Signal {
 	case syscall.SIGWINCH, syscall.SIGCONT: // in the background nobody is told of a new size
 		a.resize()
@@ -50,7 +50,7 @@ func (a *attempt) signal(e Event) {
 	for i := range a.states {
 		s := &a.states[i]
 		if has := e.Shared && s.startedAt.Before(e.At); !has {
-			a.send(s, e.Signal, a.hasGroups())
+			a.signal(s, e.Signal, a.hasGroups())
 		}
 	}
 	a.queue.missed |= 1 << (e.Signal - 1)
@@ -68,7 +68,7 @@ func (a *attempt) resize() {
 	}
 	for i := range a.states {
 		if s := &a.states[i]; len(s.tees) > 0 {
-			a.send(s, syscall.SIGWINCH, true)
+			a.signal(s, syscall.SIGWINCH, true)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (a *attempt) resize() {
 func (a *attempt) forwardStop(signal syscall.Signal) {
 	if !a.terminal && a.tree.Signalled != Everyone {
 		for i := range a.states {
-			a.send(&a.states[i], signal, true)
+			a.signal(&a.states[i], signal, true)
 		}
 	}
 }

@@ -333,7 +333,7 @@ func (a *attempt) take(f *frames.Frame) (err error) {
 		case m.Groups:
 			a.forwardStop(m.Signal)
 		default:
-			a.signal(m.event())
+			a.forward(m.event())
 		}
 	case startNow:
 		a.queue.startNow()

@@ -705,8 +705,9 @@ func stopEverything(j *judge) []int {
 	return all
 }
 
-// leaseTime is longer than a busy machine needs until all are stopped.
-const leaseTime = 3 * time.Second
+// leaseTime is longer than a busy machine needs until all are stopped, and a sixth of it longer than
+// the runner needs until it has a lease.
+const leaseTime = 9 * time.Second
 
 // stopPastLease stops everything, as stopEverything does, until the lease is over.
 func stopPastLease(j *judge) []int {

@@ -119,7 +119,7 @@ func (s *server) replaceRunner() error {
 		return err
 	}
 	s.runner = runner
-	_ = s.socket.Send(newRunner, runner.PID(), runner.Socket())
+	_ = s.socket.Send(otherRunner, runner.PID(), runner.Socket())
 	return runner.Socket().Close()
 }
 

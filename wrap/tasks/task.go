@@ -72,7 +72,7 @@ func (t *Task) take(f *frames.Frame) error {
 		err := f.Decode(&s)
 		t.signals.Receive(s)
 		return err
-	case newRunner:
+	case otherRunner:
 		var pid int
 		if err := f.Decode(&pid); err != nil || len(f.Files) != 1 {
 			frames.CloseAll(f.Files)
