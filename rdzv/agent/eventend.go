@@ -466,7 +466,10 @@ const shortTraceback = 10
 
 // output is what the report has of the worker's stderr. One on a terminal may have printed nothing.
 func (f Failure) output(above bool) string {
-	lines := f.Stderr
+	lines, stream := f.Stderr, "stderr"
+	if f.Joined {
+		stream = "output"
+	}
 	switch {
 	case f.OnTerminal && f.Unread != "":
 		return "  its stderr is the terminal, which rdzv does not read (" + f.Unread + ")\n"
@@ -474,15 +477,11 @@ func (f Failure) output(above bool) string {
 		return "  its stderr is the terminal, which rdzv does not read; " +
 			"--tag or --log-dir DIR puts the exception here\n"
 	case above:
-		return "  its stderr is above\n"
+		return "  its " + stream + " is above\n"
 	case len(lines) == 0:
 		return ""
 	case f.Shown && len(lines) > shortTraceback:
 		lines = append([]string{"..."}, lines[len(lines)-shortTraceback:]...)
-	}
-	stream := "stderr"
-	if f.Joined {
-		stream = "output"
 	}
 	return "  last lines of " + stream + ":\n  | " + strings.Join(lines, "\n  | ") + "\n"
 }

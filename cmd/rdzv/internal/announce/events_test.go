@@ -229,6 +229,8 @@ func TestReport(t *testing.T) {
 		"not shown": {func(*agent.Failure) {}, head + program + where + counted + lines(traced...) + end},
 		"above": {func(f *agent.Failure) { f.Shown = true },
 			head + program + where + counted + above + end},
+		"stdout, too": {func(f *agent.Failure) { f.Shown, f.Joined = true, true },
+			head + program + where + counted + "  its output is above\n" + end},
 		"mixed": {func(f *agent.Failure) { f.Shown, f.Mixed = true, true },
 			head + program + where + counted + mixed + end},
 		"of another node": {func(f *agent.Failure) { f.Elsewhere = true },
