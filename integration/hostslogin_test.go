@@ -66,7 +66,7 @@ func TestHostsLogin(t *testing.T) {
 			flags: []string{"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=node[1-2]", "SLURM_NNODES=2", "SLURM_JOB_NUM_NODES=2"}},
 		{name: "login files that read or start another shell", long: true, code: 125, within: 40 * time.Second,
 			hosts: "node1:1,reads@node2:1,execs@node3:1", hides: []string{"rank "},
-			shows: []string{"node2: no answer for 30 s", "node3: no answer for 30 s", "ssh reads@node2 true"}},
+			shows: []string{"node2: no answer for 25 s", "node3: no answer for 25 s", "ssh reads@node2 true"}},
 		{name: "a host that freezes after login", long: true, hosts: "node1:1,waits@node2:1", code: 125,
 			hides: []string{"rank "}, shows: []string{"node2"},
 			during: func(r *hostsRun) {

@@ -27,7 +27,7 @@ type Options struct {
 	// in the list. A host that turns out to be this machine is then refused.
 	Here string
 
-	Silence time.Duration // after which a host is given up before rdzv runs there; 0: 30 s
+	Silence time.Duration // after which a host is given up before rdzv runs there; 0: 25 s
 }
 
 // starting is what the logins of one All share.
@@ -83,7 +83,7 @@ func newStarting(hs []hosts.Host, o Options) (*starting, error) {
 		o.SSH = []string{"ssh"}
 	}
 	if o.Silence == 0 {
-		o.Silence = 30 * time.Second
+		o.Silence = 25 * time.Second
 	}
 	if _, err := exec.LookPath(o.SSH[0]); err != nil {
 		return nil, hint.With(fmt.Errorf("cannot log in: %w", err),
