@@ -59,11 +59,7 @@ func (w *Worker) sameFile() bool {
 
 // onTerminal tells whether the worker is captured by means of a pseudoterminal.
 func (w *Worker) onTerminal() bool {
-	if w.Output != nil || !w.Capture || w.Stderr == nil {
-		return false
-	}
-	fd, err := descriptor.Of(w.Stderr)
-	return err == nil && tee.IsTerminal(fd)
+	return w.Output == nil && w.Capture && isTerminal(w.Stderr)
 }
 
 // outputs are the outputs of all workers that are read.

@@ -41,6 +41,10 @@ func (r *Runner) Run(ctx context.Context, t Tree) ([]Result, error) {
 		return nil, err
 	}
 	c := newCall(r, &t)
+	if r.process != nil {
+		mode := terminalMode(t.Workers)
+		defer func() { restoreMode(mode, c.results) }() // when they are complete
+	}
 	defer c.finish()
 	if ctx.Err() != nil {
 		for i := range c.workers {

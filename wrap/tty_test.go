@@ -269,6 +269,24 @@ func testLateStop(t *testing.T, env string) {
 	syscall.Kill(sh.Process.Pid, syscall.SIGUSR1)
 }
 
+// TestTerminalMode: a worker that is killed while it reads keys does not leave the terminal without
+// echo; what one sets that exits remains.
+func TestTerminalMode(t *testing.T) {
+	for end, echo := range map[string]uint32{"kill -KILL $$": unix.ECHO, "exit 3": 0} {
+		t.Run(end, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, env string) {
+				nothingLeft(t)
+				term, _ := startShell(t, "stty -echo; "+end, env)
+				term.await("shell: job ended 0")
+				mode, err := unix.IoctlGetTermios(int(term.master.Fd()), unix.TCGETS)
+				if err != nil || mode.Lflag&unix.ECHO != echo {
+					t.Errorf("mode %+v, %v; want ECHO %#x", mode, err, echo)
+				}
+			})
+		})
+	}
+}
+
 // TestShellAsWorker: the worker is a shell with its own job control. It needs the terminal itself.
 func TestShellAsWorker(t *testing.T) {
 	nothingLeft(t)
