@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/frames"
 	"rdzv/wrap/internal/parent"
 )
@@ -47,9 +48,49 @@ func StartRunner() (*Runner, error) {
 	return newRunner(frames.New(ends[0]), process.PID, process), nil
 }
 
-// NewRunner is for a runner with this pid, of another process, that is at the other end of a
-// connection.
-func NewRunner(conn *frames.Socket, pid int) *Runner { return newRunner(conn, pid, nil) }
+// NewRunner is for a runner with this pid, of another process, the task, that is at the other end
+// of a connection.
+func NewRunner(conn *frames.Socket, pid, task int) *Runner {
+	r := newRunner(conn, pid, nil)
+	if pidfd, err := unix.PidfdOpen(pid, 0); err == nil {
+		go r.continueTask(pidfd, task)
+	}
+	return r
+}
+
+// continuePause is how long a task may be stopped whose runner has died.
+const continuePause = time.Second
+
+// continueTask continues the task if it is stopped and the runner, which would have killed it, has
+// died: the task is to kill what the runner has left.
+func (r *Runner) continueTask(pidfd, task int) {
+	_ = unix.SetNonblock(pidfd, true) // cannot fail; without it a thread would wait
+	f := os.NewFile(uintptr(pidfd), "runner")
+	go func() {
+		<-r.unread
+		_ = f.Close()
+	}()
+	raw, err := f.SyscallConn()
+	if err == nil {
+		err = raw.Read(func(fd uintptr) bool {
+			n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			return n > 0 // it has ended
+		})
+	}
+	if err != nil {
+		return
+	}
+	for {
+		select {
+		case <-r.unread:
+			return
+		case <-time.After(continuePause):
+		}
+		if procfs.IsStopped(procfs.System, task) {
+			_ = syscall.Kill(task, syscall.SIGCONT)
+		}
+	}
+}
 
 func newRunner(conn *frames.Socket, pid int, process *parent.Runner) *Runner {
 	r := &Runner{

@@ -232,6 +232,29 @@ func killSome(t *testing.T, killed *proctest.Kills) (survivors int) {
 	return awaitEnd(t, started, report)
 }
 
+// TestRunnerOfStoppedTaskIsKilled: the job ends, and nothing is left, although the task alone can kill
+// what its runner has left.
+func TestRunnerOfStoppedTaskIsKilled(t *testing.T) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+	addr := address(t)
+	agent := start(t, killedAgent, addr)
+	agent.stdout.want("bound")
+	started := []*process{agent}
+	for range killedTasks {
+		started = append(started, start(t, aTask, addr))
+	}
+	stub := prey{kind: "stub", pid: started[1].Process.Pid}
+	eventually(t, "it has a worker", func() bool { return stub.worker().pid != 0 })
+	runner := stub.runner()
+	_ = syscall.Kill(stub.pid, syscall.SIGSTOP)
+	eventually(t, "the stub is stopped", func() bool { return state(stub.pid) == 'T' })
+	_ = syscall.Kill(runner.pid, syscall.SIGKILL)
+	awaitEnd(t, started, "")
+}
+
 // kill kills the process, unless it has ended or has not been started.
 func (p prey) kill() bool {
 	if p.pid == 0 {

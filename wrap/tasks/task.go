@@ -32,7 +32,7 @@ func (m *helloMessage) task(s *frames.Socket, fds []int) *Task {
 	t := &Task{
 		socket: s, signals: wrap.RemoteSignals(), lost: make(chan struct{}),
 		died:   make(chan struct{}),
-		runner: wrap.NewRunner(frames.New(fds[0]), m.Runner), replaced: make(chan struct{}),
+		runner: wrap.NewRunner(frames.New(fds[0]), m.Runner, m.PID), replaced: make(chan struct{}),
 		hello: Hello{
 			PID: m.PID, Args: m.Args, Env: m.Env, Dir: string(m.Dir), Devices: m.Devices,
 		},
@@ -85,7 +85,7 @@ func (t *Task) take(f *frames.Frame) error {
 			return nil
 		}
 		t.runner.Close()
-		t.runner = wrap.NewRunner(frames.New(f.Files[0]), pid)
+		t.runner = wrap.NewRunner(frames.New(f.Files[0]), pid, t.hello.PID)
 		close(t.replaced)
 		t.replaced = make(chan struct{})
 		return nil
