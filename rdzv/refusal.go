@@ -98,7 +98,11 @@ func (e *entry) findLaterAttempt(ctx context.Context, refusal error) (target, er
 			e.delayed(refusal, within)
 		}
 	}
-	if number, err := e.laterAttempt(ctx, within); err != nil || number > 0 {
+	number, err := e.laterAttempt(ctx, within)
+	if err == nil && number == 0 && within > 0 {
+		number, err = e.attemptAfterLoss(ctx, agents)
+	}
+	if err != nil || number > 0 {
 		r.Run.Again() // others are in that run
 		return target{number: number}, err
 	}
@@ -121,6 +125,17 @@ func (e *entry) findLaterAttempt(ctx context.Context, refusal error) (target, er
 		return target{e.config.Attempt, true}, nil
 	}
 	return target{}, refusal
+}
+
+// attemptAfterLoss is laterAttempt if some of the agents that there were have been lost meanwhile:
+// the others may not have noticed it yet, or may still be electing a leader. Otherwise it is 0,
+// also if this attempt takes this agent late.
+func (e *entry) attemptAfterLoss(ctx context.Context, agents int) (int, error) {
+	left, err := e.registration.Run.Agents(ctx)
+	if err != nil || left >= agents || left == 0 || acceptsLateJoin(e.session.signals, left) {
+		return 0, err
+	}
+	return e.laterAttempt(ctx, e.config.settleLimit(e.registration.TTL()))
 }
 
 // laterAttempt returns the attempt that an agent may join for which this one has no place: the
