@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/procfs"
+	"rdzv/wrap/internal/frames"
 	"rdzv/wrap/internal/parent"
 )
 
@@ -123,6 +124,54 @@ func TestAgentDiesWhileRunnerIsStopped(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	eventually(t, "the runner has ended", func() bool { return dead(runner) })
+}
+
+// TestNoStartWhenAlone: a runner starts no worker when its agent or task has ended, although it has
+// received the order before it learns that.
+func TestNoStartWhenAlone(t *testing.T) {
+	nothingLeft(t)
+	for _, ended := range []string{"none", "agent", "task"} {
+		agent, task := socketPair(t), socketPair(t)
+		s := &supervisor{
+			conn: frames.New(agent[0]), task: task[0], parent: os.Getpid(), starter: newStarter(),
+			children: newChildren(), reports: newReports(),
+		}
+		want := 0
+		switch ended {
+		case "agent":
+			agent[1] = closed(agent[1])
+		case "task":
+			task[1] = closed(task[1])
+		default:
+			want = 1
+		}
+		a, err := s.newAttempt(&Tree{Workers: []Worker{sh(t, "true")}}, os.Getpid(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.step(false); len(s.starter.requests) != want {
+			t.Errorf("%s has ended: %d workers are started, want %d", ended, len(s.starter.requests), want)
+		}
+		s.conn.Close()
+		for _, fd := range []int{agent[1], task[0], task[1]} {
+			closed(fd)
+		}
+	}
+}
+
+// closed closes a descriptor, unless it is -1, and returns -1.
+func closed(fd int) int {
+	_ = unix.Close(fd)
+	return -1
+}
+
+func socketPair(t *testing.T) [2]int {
+	t.Helper()
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ends
 }
 
 // dead reports whether pid has ended.

@@ -22,11 +22,12 @@ func (q *queue) untilNext() time.Duration { return max(0, time.Until(q.startAt[q
 // startNow lets no worker wait any longer.
 func (q *queue) startNow() { clear(q.startAt) }
 
-// startNext starts the next worker if its time has come.
+// startNext starts the next worker if its time has come. None is started for an agent or task that
+// has ended: a runner that is killed soon after it would leave what the worker creates.
 func (a *attempt) startNext() {
 	q := &a.queue
 	if q.next == len(a.states) || q.starts || q.untilNext() > 0 || a.lease.limit.over() ||
-		a.phase != atWork || a.isJobStopped() {
+		a.phase != atWork || a.isJobStopped() || a.isAlone() {
 		return
 	}
 	q.starts = true

@@ -61,15 +61,14 @@ func superviseAs(sockets []int) {
 	setName(parent.Name)
 	surviveSignals()
 	s := &supervisor{
-		conn: frames.New(sockets[0]), parent: os.Getppid(), starter: newStarter(),
+		conn: frames.New(sockets[0]), task: -1, parent: os.Getppid(), starter: newStarter(),
 		children: newChildren(), reports: newReports(),
 	}
 	s.conn.BePatient()
-	task := -1
 	if len(sockets) > 1 {
-		task = sockets[1]
+		s.task = sockets[1]
 	}
-	go s.run(task)
+	go s.run()
 	s.starter.run()
 }
 
@@ -100,6 +99,7 @@ func surviveSignals() {
 // state.
 type supervisor struct {
 	conn     *frames.Socket // to the agent
+	task     int            // socket to the task, if the agent is not the parent; -1 if it is
 	parent   int            // the agent, or the task
 	starter  *starter
 	children *children
@@ -112,10 +112,9 @@ type supervisor struct {
 	garbage  garbage
 }
 
-// run carries out orders until the agent has ended, or the task, to which this process has a socket
-// if the agent is not its parent.
-func (s *supervisor) run(task int) {
-	orders, taskEnded := receive(s.conn), atEnd(task)
+// run carries out orders until the agent or the task has ended.
+func (s *supervisor) run() {
+	orders, taskEnded := receive(s.conn), atEnd(s.task)
 	go s.children.watch()
 	go s.reports.run()
 	timer := time.NewTimer(0)
@@ -215,6 +214,12 @@ func (s *supervisor) outputChanges() <-chan struct{} {
 		return nil
 	}
 	return s.attempt.outputs.changed
+}
+
+// isAlone tells whether the agent or the task has ended, which run may learn only after orders that
+// were sent before.
+func (s *supervisor) isAlone() bool {
+	return s.conn.HasEnded() || s.task >= 0 && frames.HasEnded(s.task)
 }
 
 // abandon kills what runs, because the agent or the task has ended.

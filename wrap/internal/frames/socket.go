@@ -60,15 +60,18 @@ func (s *Socket) SetReadDeadline(t time.Time) { _ = s.file.SetReadDeadline(t) }
 
 // HasEnded tells whether the other end has been closed.
 func (s *Socket) HasEnded() (ended bool) {
-	_ = s.raw.Control(func(fd uintptr) {
-		set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-		n, err := unix.Poll(set, 0)
-		for errors.Is(err, unix.EINTR) {
-			n, err = unix.Poll(set, 0)
-		}
-		ended = n == 1
-	})
+	_ = s.raw.Control(func(fd uintptr) { ended = HasEnded(int(fd)) })
 	return ended
+}
+
+// HasEnded tells whether the other end of a socket has been closed, as when its process has ended.
+func HasEnded(fd int) bool {
+	set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(set, 0)
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Poll(set, 0)
+	}
+	return n == 1
 }
 
 // peer tells which process is at the other end, which has called connect(2) or listen(2).
